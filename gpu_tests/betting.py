@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gpu_tests.recording import Draws
-from specref.conformance.texts.entropy import STAKES as SURPRISE_STAKES
+from specref.contrib.real_models.entropy import STAKES as SURPRISE_STAKES
 from specref.statistics.campaign.bets import RARE, ROUNDING, STAKES, STRENGTHS
 from specref.statistics.campaign.large import LENIENCE
 

@@ -35,7 +35,7 @@ from gpu_tests.betting import ALPHA, Rows, chunks, log10_evidence, log_bets
 from gpu_tests.cases import CASES
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import Record
-from specref.conformance.texts.entropy import EntropyMartingale
+from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.statistics import Campaign
 from specref.statistics.campaign.bets import FEATURES
 from specref.theory import metrics

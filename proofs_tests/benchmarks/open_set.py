@@ -15,8 +15,7 @@ from typing import Any
 from proofs_tests.helpers.bugs.outside import BUGS
 from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Candidate, Diagnosis, Laws, Observed, diagnose
-from specref.conformance.diagnosis.bugs import compared_with
-from specref.conformance.diagnosis.laws import CaseLaws, law_of
+from specref.conformance.diagnosis.laws import CaseLaws, compared_with, law_of
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status

@@ -20,9 +20,9 @@ from proofs_tests.helpers.chains import (
     relabelled,
 )
 from specref.adapters import IMPLEMENTATIONS
-from specref.conformance.texts.entropy import EntropyMartingale
-from specref.conformance.texts.markov import judge_markov
+from specref.conformance.markov import judge_markov
 from specref.contrib.engines.transformers_generate import Generate
+from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.models import Model
 from specref.statistics.campaign.acceptance import binomial_interval
 

@@ -18,8 +18,8 @@ from specref.algorithms.decoding import decode
 from specref.chance import Sampled
 from specref.coins import Coins
 from specref.conformance.checks import CHECKS, acceptance, replay
-from specref.conformance.checks.decided import DECIDED
-from specref.conformance.diagnosis.bugs import compared_with
+from specref.conformance.checks.replay import DECIDED
+from specref.conformance.diagnosis.laws import compared_with
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status

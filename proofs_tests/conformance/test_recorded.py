@@ -7,7 +7,7 @@ import pytest
 
 from proofs_tests.helpers import recorded as helper
 from proofs_tests.helpers.recorded import KNOWN, RECORD, SUBJECTS, TABLES, recorded, tables
-from specref.conformance.checks import drafting, reporting
+from specref.conformance.checks import acceptance, drafting
 from specref.conformance.strata.table import STRATA
 from specref.contracts.table import CONTRACTS
 
@@ -35,7 +35,7 @@ def test_other_arguments_and_other_words_are_not_on_record(monkeypatch) -> None:
     known = json.loads(RECORD.read_text())
     monkeypatch.setattr(drafting, "SHAPES", drafting.SHAPES[1:])
     assert recorded("drafter", known[KNOWN]) != known["drafter"]
-    monkeypatch.setattr(reporting, "LOGS", reporting.LOGS[:1])
+    monkeypatch.setattr(acceptance, "LOGS", acceptance.LOGS[:1])
     assert recorded("metrics", known[KNOWN]) != known["metrics"]
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from specref import check
-from specref.conformance.checks import identical
+from specref.conformance.checks import independence
 
 IDENTICAL = "independence/identical-rows"
 LAW = ("smoke/answers", "smoke/deterministic", "joint/probed", IDENTICAL)
@@ -62,7 +62,7 @@ def drawn(weights, uniform: float) -> int:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identical, "SIZES", [(64, 100, identical.SIZE)])
+    monkeypatch.setattr(independence, "SIZES", [(64, 100, independence.SIZE)])
 
 
 def test_a_sampler_that_draws_globally_for_the_others_passes() -> None:

@@ -17,7 +17,7 @@ from proofs_tests.helpers.bugs.verifiers import clean
 from specref.adapters import IMPLEMENTATIONS
 from specref.arrays import NO_TOKEN
 from specref.coins import race_winner
-from specref.conformance.checks import greedy_strata, identical
+from specref.conformance.checks import greedy, independence
 from specref.conformance.public import check
 from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
@@ -297,7 +297,7 @@ def test_each_way_in_which_requests_come_finds_a_bug(
     id_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, bug = WAYS[id_]
-    monkeypatch.setattr(identical, "SIZES", [(64, 100, identical.SIZE)])
+    monkeypatch.setattr(independence, "SIZES", [(64, 100, independence.SIZE)])
     if make is of_generators:
         pytest.importorskip("torch", reason="not_run (torch is not installed)")
     few = {"detect_tv": 0.2} if id_.startswith("iterations") else {"trials": 2_000}
@@ -420,11 +420,9 @@ def test_registered_references_pass(name: str) -> None:
 
 def test_a_sampler_of_argmax_is_compared_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Temperatures are 0, and the bonus token is an argmax, for samplers that claim it."""
-    few = [
-        one for one in greedy_strata.STRATA if one.name in ("one-draft", "no-laws", "int32-ids")
-    ]
-    monkeypatch.setattr(greedy_strata, "STRATA", few)
-    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
+    few = [one for one in greedy.STRATA if one.name in ("one-draft", "no-laws", "int32-ids")]
+    monkeypatch.setattr(greedy, "STRATA", few)
+    monkeypatch.setattr(greedy, "drawn_pairs", lambda rng, count: [])
 
     @capable(greedy=True)
     def argmax(*, draft_token_ids, num_draft_tokens, target_logits, bonus_token_ids, temperature):

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from proofs_tests.helpers.first_order import chain
-from specref.conformance.texts.markov import Chain
+from specref.conformance.markov import Chain
 from specref.contrib.engines.transformers_generate import Generate
 from specref.models import Model, hashed_model, iid_model
 from specref.vocabulary import Tokens, Vocabulary

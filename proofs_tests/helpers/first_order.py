@@ -1,6 +1,6 @@
 """Models of order 1, which a judge of long texts can be put to."""
 
-from specref.conformance.texts.markov import Chain
+from specref.conformance.markov import Chain
 from specref.models import Model, hashed_model, markov_model
 from specref.vocabulary import Vocabulary
 

@@ -7,8 +7,7 @@ from typing import Any
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
 from specref.conformance.strata.campaign import LONGER, PLACES, SUSPECT
-from specref.conformance.strata.endings import MASS
-from specref.conformance.strata.laws import FEATURES, ORDINARY, USUAL, WORDS
+from specref.conformance.strata.laws import FEATURES, MASS, ORDINARY, USUAL, WORDS
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,

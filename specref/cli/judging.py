@@ -18,13 +18,11 @@ from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
 from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
+from specref.conformance.case_files import failing_cases, load_case, load_expected
 from specref.conformance.checks import Check, engines, texts
-from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener
-from specref.conformance.pace import Pace
-from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
-from specref.conformance.saved import failing_cases, load_case
+from specref.conformance.scheduling import Pace, Workers
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, prepare, run_checks

@@ -9,8 +9,8 @@ from specref.cli.everywhere import read_rows, replay_rows
 from specref.cli.group import json_option, leave, show
 from specref.cli.loading import load_function
 from specref.cli.targets import closed_at_the_end, find_targets
+from specref.conformance.case_files import load_case
 from specref.conformance.options import CheckOptions
-from specref.conformance.saved import load_case
 from specref.conformance.strata.shape import Shape
 from specref.conformance.suite import run_checks
 from specref.contracts.timeout import TIMEOUT

@@ -141,7 +141,7 @@ def check(
     (0, 0)
     """
     from specref.conformance.options import CheckOptions, Listener, timeout_of
-    from specref.conformance.parallel import Workers
+    from specref.conformance.scheduling import Workers
     from specref.conformance.suite import run_checks
     from specref.contracts.table import contract_named
 

@@ -14,18 +14,17 @@ from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
 from specref.conformance.checks.probed import one_draft, two_drafts
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
-from specref.conformance.diagnosis.bugs import compared_with
-from specref.conformance.diagnosis.exactly import ExactBlocks, diagnose_exactly
+from specref.conformance.diagnosis.laws import compared_with
+from specref.conformance.diagnosis.ranking import ExactBlocks, diagnose_exactly
 from specref.conformance.exact_first import ahead_of_samples, in_order
-from specref.conformance.further import explained, explains, explanation, further
+from specref.conformance.explaining import explained, explains, explanation, further
 from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.options import (
     CheckOptions,
     Listener,
 )
-from specref.conformance.pace import Clock
-from specref.conformance.parallel import Ahead, Workers
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
+from specref.conformance.scheduling import Ahead, Clock, Workers
 from specref.conformance.status import (
     FIRST,
     CheckResult,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
 from specref.conformance.status import CheckResult, Finding, Stage, Status
-from specref.conformance.strata.limits import UNTRIED
+from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.conformance.dependence import dependence
-from specref.conformance.diagnosis.bugs import bugs_of
+from specref.conformance.diagnosis.laws import bugs_of
 from specref.conformance.differences import Difference, seen_on
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place

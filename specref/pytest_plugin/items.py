@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from specref.conformance.case_files import Expectation, expectation_for
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.differences import told
-from specref.conformance.expectations import Expectation, expectation_for
-from specref.conformance.further import explanation
+from specref.conformance.explaining import explanation
 from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 import pytest
 
+from specref.conformance.case_files import Expectation, read_expectations
 from specref.conformance.checks import Check
-from specref.conformance.expectations import Expectation, read_expectations
 from specref.conformance.options import DETECT_TV, Profile
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.pytest_plugin.items import Question, Run, Session, Settings

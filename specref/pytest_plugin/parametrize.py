@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, Unpack
 
+from specref.conformance.case_files import Expectation
 from specref.conformance.checks import Check
-from specref.conformance.expectations import Expectation
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, ClaimsOfCheck, Profile, timeout_of
 from specref.conformance.suite import prepare

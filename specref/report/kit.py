@@ -15,8 +15,8 @@ from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.strata.limits import UNTRIED
 from specref.conformance.strata.table import OWN as OWN_STRATUM
+from specref.conformance.strata.table import UNTRIED
 from specref.conformance.summary import why_unnamed
 from specref.report.layout import Column, Prose, Table
 

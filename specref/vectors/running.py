@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from specref.conformance.parallel import Workers, loaded
+from specref.conformance.scheduling import Workers, loaded
 from specref.conformance.status import Status
 from specref.contracts.batch import read_answer
 from specref.contracts.calling import Verifier

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.conformance.checks import identical
+from specref.conformance.checks import independence
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
 from specref.contracts.capabilities import capable
@@ -126,7 +126,7 @@ def slow_above(size: int, seconds: float) -> Sampler:
 def test_many_calls_that_take_too_long_are_left_out_and_the_rest_is_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(identical, "patience", lambda timeout: 1.5)
+    monkeypatch.setattr(independence, "patience", lambda timeout: 1.5)
     only = ["independence/identical-rows"]
     report = check(slow_above(30_000, 0.05), only=only)
     (result,) = report.results

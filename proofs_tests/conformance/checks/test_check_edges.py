@@ -12,7 +12,7 @@ import scipy.stats
 from specref.algorithms import standard
 from specref.chance import Chance
 from specref.coins import Coins
-from specref.conformance.checks import CHECKS, boundary, edges, probed, smoke, varying
+from specref.conformance.checks import CHECKS, boundary, probed, replay, smoke
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Outcome, Status
@@ -95,7 +95,7 @@ def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float | str]]:
             )
         return tokens, (tokens >= 0).sum(axis=1)
 
-    edges.edge_coins(judging(verify, rule="standard", dtype=dtype))
+    replay.edge_coins(judging(verify, rule="standard", dtype=dtype))
     return seen
 
 
@@ -106,7 +106,7 @@ def test_edge_coins_are_the_ends_of_the_format(dtype: str) -> None:
     And at u = 1/2 with one number of the noise that is 0.
     """
     seen = given_edges(dtype)
-    grid = set(itertools.product((0.0, BELOW_ONE[dtype]), edges.NOISE))
+    grid = set(itertools.product((0.0, BELOW_ONE[dtype]), replay.NOISE))
     grid |= {(0.5, "one is 0")}
     by_case = {
         case: [(u, noise) for p, q, x, u, noise in seen if kind(p, q, x) == case]
@@ -127,9 +127,9 @@ def kind(p: Any, q: Any, draft: int) -> str:
 
 
 def test_noise_goes_from_nearly_zero_to_where_its_uniform_is_just_below_one() -> None:
-    last = -math.expm1(-max(edges.NOISE))
+    last = -math.expm1(-max(replay.NOISE))
     assert 0 < 1 - last <= np.finfo(float).eps
-    assert 0 < min(edges.NOISE) < np.finfo(float).eps
+    assert 0 < min(replay.NOISE) < np.finfo(float).eps
 
 
 @pytest.mark.parametrize("dtype", BELOW_ONE)
@@ -141,7 +141,7 @@ def test_an_edge_coin_has_the_chance_of_its_format(dtype: str) -> None:
         tokens = verify_float64(target_probs, draft_probs, draft_tokens, lower)
         return tokens, (tokens >= 0).sum(axis=1)
 
-    found = edges.edge_coins(judging(verify, rule="standard", dtype=dtype))
+    found = replay.edge_coins(judging(verify, rule="standard", dtype=dtype))
     chance = 1 - BELOW_ONE[dtype]
     assert (found.finding, found.evidence["chance"]) == (Finding.EDGE, chance)
     assert found.status == (Status.PASSED if dtype == "float64" else Status.FAILED)
@@ -165,7 +165,7 @@ def answered(case: str, answer: tuple[int, int], **claims: Any) -> Status:
             tokens = np.array([answer])
         return tokens, (tokens >= 0).sum(axis=1)
 
-    return edges.edge_coins(judging(verify, **claims)).status
+    return replay.edge_coins(judging(verify, **claims)).status
 
 
 POSSIBLE = (1, 2, 3)
@@ -374,12 +374,12 @@ def test_a_row_without_drafts_may_get_any_token_of_its_first_law() -> None:
 
 
 def test_identical_rows_have_the_collisions_that_are_allowed() -> None:
-    batch = varying.identical_rows(3)
+    batch = smoke.identical_rows(3)
     p, q = batch.target_probs, batch.draft_probs
     np.testing.assert_allclose(p.sum(axis=2), 1)
     assert (p > 0).all()
     assert (q.max(axis=2) == 1).all()
-    np.testing.assert_allclose((p[:, 0] ** 2).sum(axis=1), varying.COLLISIONS)
+    np.testing.assert_allclose((p[:, 0] ** 2).sum(axis=1), smoke.COLLISIONS)
     # Both drafts are refused as often as not, so that all numbers of tokens come about.
     np.testing.assert_allclose(
         np.take_along_axis(p[:, :2], batch.draft_tokens[:, :, None], 2), 0.5
@@ -392,22 +392,22 @@ def calls_of(*groups: tuple[int, int]) -> list[Any]:
 
 
 def test_rows_agree_if_two_values_are_frequent() -> None:
-    least = varying.LEAST
-    assert varying.agree(calls_of((0, least), (1, least)))
-    assert not varying.agree(calls_of((0, least), (1, least - 1)))
-    assert not varying.agree(calls_of((0, 2 * least)))
-    assert not varying.agree([*calls_of((0, least), (1, least)), np.array([0, 1])])
+    least = smoke.LEAST
+    assert smoke.agree(calls_of((0, least), (1, least)))
+    assert not smoke.agree(calls_of((0, least), (1, least - 1)))
+    assert not smoke.agree(calls_of((0, 2 * least)))
+    assert not smoke.agree([*calls_of((0, least), (1, least)), np.array([0, 1])])
     alone = [np.array([value]) for value in (0, 1) for _ in range(least)]
-    assert not varying.agree(alone)
+    assert not smoke.agree(alone)
     # What rows without company say neither helps nor hinders.
-    assert varying.agree([*calls_of((0, least), (1, least)), *alone, np.array([])])
+    assert smoke.agree([*calls_of((0, least), (1, least)), *alone, np.array([])])
 
 
 def test_independent_rows_agree_with_a_chance_below_1e_11() -> None:
     """Two rows of two fair values: least agreements of each of two values, by the binomial law."""
-    times = varying.TIMES
-    assert 2.0 ** -(2 * varying.LEAST) < 1e-11 < 2.0 ** -(2 * varying.LEAST - 4)
-    assert times > 2 * varying.LEAST
+    times = smoke.TIMES
+    assert 2.0 ** -(2 * smoke.LEAST) < 1e-11 < 2.0 ** -(2 * smoke.LEAST - 4)
+    assert times > 2 * smoke.LEAST
 
 
 @pytest.mark.parametrize(("size", "distance"), [(1_000, 300), (1_000, 500), (999, 499)])
@@ -421,7 +421,7 @@ def test_the_slack_of_repeats_is_that_of_its_error(size: int, distance: int) -> 
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        found = varying.repeats(values, middle)
+        found = smoke.repeats(values, middle)
         assert found in (None, distance)
         low, high = (middle, high) if found else (low, middle)
     error = size * math.exp(-(size - distance) * (1 - low) ** 2)
@@ -429,17 +429,17 @@ def test_the_slack_of_repeats_is_that_of_its_error(size: int, distance: int) -> 
 
 
 def test_repeats_beyond_half_the_values_are_not_looked_for() -> None:
-    assert varying.repeats(np.resize(np.arange(501), 1_000), 0.1) is None
-    assert varying.repeats(np.resize(np.arange(500), 1_000), 0.1) == 500
+    assert smoke.repeats(np.resize(np.arange(501), 1_000), 0.1) is None
+    assert smoke.repeats(np.resize(np.arange(500), 1_000), 0.1) == 500
 
 
 def test_a_law_that_agrees_at_every_distance_is_not_accused() -> None:
-    assert varying.repeats(np.zeros(1_000, dtype=int), 0.1) is None
+    assert smoke.repeats(np.zeros(1_000, dtype=int), 0.1) is None
     nothing = np.full(1_000, -1)
-    assert varying.repeats(nothing) is None
+    assert smoke.repeats(nothing) is None
     # Gaps are no values: of two kinds of periods only one is seen.
     gaps = np.resize([0, -1, 1, -1, 2, -1, 3, -1], 1_000)
-    assert varying.repeats(gaps) == 8
+    assert smoke.repeats(gaps) == 8
 
 
 def test_a_sampler_of_single_rows_is_not_asked_whether_rows_vary() -> None:
@@ -447,8 +447,8 @@ def test_a_sampler_of_single_rows_is_not_asked_whether_rows_vary() -> None:
         assert len(target_probs) == 1
         return correct(target_probs, draft_probs, draft_tokens, rng=rng)
 
-    assert varying.rows_vary(judging(alone, batch=1)).status == Status.NOT_APPLICABLE
-    assert varying.rows_vary(judging(correct, batch=2)).status == Status.PASSED
+    assert smoke.rows_vary(judging(alone, batch=1)).status == Status.NOT_APPLICABLE
+    assert smoke.rows_vary(judging(correct, batch=2)).status == Status.PASSED
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -462,7 +462,7 @@ def test_rows_that_share_one_last_token_are_found(count: int) -> None:
             tokens[mine, count - 1] = tokens[mine[0], count - 1]
         return tokens, counts
 
-    found = varying.rows_vary(judging(verify))
+    found = smoke.rows_vary(judging(verify))
     assert found.status == Status.FAILED
     assert f"rows with {count} tokens had the same last one" in found.message
 
@@ -479,8 +479,8 @@ def test_two_different_answers_are_enough_for_calls() -> None:
         return verify
 
     drawn = np.random.default_rng(1).integers(0, 2, 2_000).tolist()
-    assert varying.calls_vary(judging(turns(drawn))).status == Status.PASSED
-    assert varying.calls_vary(judging(turns(itertools.repeat(1)))).status == Status.FAILED
+    assert smoke.calls_vary(judging(turns(drawn))).status == Status.PASSED
+    assert smoke.calls_vary(judging(turns(itertools.repeat(1)))).status == Status.FAILED
 
 
 def thinned(target: Model, context: Any, drafts: list[Any], chance: Chance) -> Any:

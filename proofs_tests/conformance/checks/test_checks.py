@@ -35,12 +35,10 @@ from specref.conformance.checks import (
     acceptance,
     boundary,
     drafting,
-    everywhere,
     independence,
     joint,
     replay,
     smoke,
-    varying,
 )
 from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Finding, Status
@@ -62,9 +60,9 @@ pytestmark = pytest.mark.usefixtures("undiagnosed")
 Ask = Callable[..., Any]
 MINE = [
     one.id
-    for module in (smoke, replay, boundary, joint, everywhere, drafting, acceptance, independence)
+    for module in (smoke, replay, boundary, joint, drafting, acceptance, independence)
     for one in module.CHECKS
-]
+] + [one.id for one in joint.EVERYWHERE]
 MINE += [one.id for one in boundary.COSTLY]
 MINE += [
     f"{stage}/{name}" for stage in ("iterations", "end-to-end") for name in joint.CHAIN_FIXTURES
@@ -405,7 +403,7 @@ def test_independent_values_repeat_at_no_distance() -> None:
     for _ in range(100):
         values = rng.choice(4, size=1000, p=[0.5, 1 / 6, 1 / 6, 1 / 6])
         values[rng.random(1000) < 0.3] = -1
-        assert varying.repeats(values) is None
+        assert smoke.repeats(values) is None
 
 
 def test_rules_without_randomness_of_their_own_are_not_accused() -> None:
@@ -574,7 +572,7 @@ def test_a_bug_in_a_corner_is_refuted_with_rows_and_a_right_step_is_proved() -> 
 
 
 def test_what_a_few_seconds_leave_open_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everywhere, "BUDGET", 1e-9)
+    monkeypatch.setattr(joint, "BUDGET", 1e-9)
     result = asked("joint/everywhere", standard.step, contract=S)
     assert result.status == Status.NOT_APPLICABLE
     assert "not exercised to the end: 4 pieces are open" in result.message

@@ -33,13 +33,13 @@ from proofs_tests.helpers.engines import (
 from specref.cli import main
 from specref.conformance.checks import engines
 from specref.conformance.checks.engines import estimated_seconds, sizes, texts_needed
+from specref.conformance.greedy import greedy_text
 from specref.conformance.options import CheckOptions
-from specref.conformance.pace import Clock
 from specref.conformance.public import check
 from specref.conformance.report import Interrupted, Report
+from specref.conformance.scheduling import Clock
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
-from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.table import ENGINE
 from specref.contracts.text import Engine, Text
 from specref.models import Model, hashed_model, iid_model, markov_model

@@ -11,14 +11,13 @@ from specref.algorithms import standard
 from specref.algorithms.trees import topdown
 from specref.arrays import Floats, Ints, one_hot_rows
 from specref.chance import Sampled
-from specref.conformance.checks import CHECKS, greedy_strata
+from specref.conformance.checks import CHECKS, greedy
+from specref.conformance.greedy import departures, greedy_text, likeliest
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.table import STRATA, crossed
-from specref.conformance.texts.argmax import departures, likeliest
-from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import NO_NODE, ROOT, Batch, TreeBatch, batch_of_one
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
@@ -175,8 +174,8 @@ NAMED = {one.name: one for one in STRATA}
 
 def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Ask for these strata and no others: the rest take seconds."""
-    monkeypatch.setattr(greedy_strata, "STRATA", tuple(map(NAMED.__getitem__, names)))
-    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
+    monkeypatch.setattr(greedy, "STRATA", tuple(map(NAMED.__getitem__, names)))
+    monkeypatch.setattr(greedy, "drawn_pairs", lambda rng, count: [])
 
 
 @pytest.mark.deep(one_in=6)
@@ -289,7 +288,7 @@ def test_who_asks_for_the_check_of_laws_at_these_shapes_is_told_why_it_does_not_
 def test_pairs_of_strata_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_in(monkeypatch, "many-drafts", "int32-ids")
     both = crossed(*(NAMED[name] for name in ("many-drafts", "int32-ids")))
-    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [both])
+    monkeypatch.setattr(greedy, "drawn_pairs", lambda rng, count: [both])
 
     def wrong(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
         at = drafts.shape[1] == 8 and drafts.dtype == np.int32

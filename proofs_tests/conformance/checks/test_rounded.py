@@ -12,7 +12,7 @@ import pytest
 
 from specref.arrays import Floats, Ints
 from specref.coins import Coins
-from specref.conformance.checks.decided import DECIDED
+from specref.conformance.checks.replay import DECIDED
 from specref.conformance.checks.rounded import (
     ENCLOSED,
     Arithmetic,

@@ -21,7 +21,7 @@ from specref.coins import Coins
 from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.trees import greedy_texts
-from specref.conformance.diagnosis.bugs import TREES, compared_with
+from specref.conformance.diagnosis.laws import TREES, compared_with
 from specref.conformance.diagnosis.ranking import ENOUGH
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
@@ -271,7 +271,7 @@ def test_the_references_pass(verify: Ask, rule: str) -> None:
 @pytest.fixture
 def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """For naming a bug, and for asking whether its rows depend on each other."""
-    monkeypatch.setattr("specref.conformance.further.BLOCKS", ENOUGH)
+    monkeypatch.setattr("specref.conformance.explaining.BLOCKS", ENOUGH)
     monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 

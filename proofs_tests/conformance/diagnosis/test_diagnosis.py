@@ -12,10 +12,8 @@ from specref import exact_distribution
 from specref.algorithms import standard
 from specref.algorithms.decoding import decode
 from specref.conformance.diagnosis import Laws, Observed, diagnose
-from specref.conformance.diagnosis.bugs import bugs_of, compared_with
-from specref.conformance.diagnosis.laws import CaseLaws, law_of
-from specref.conformance.diagnosis.likelihood import universal, weigh
-from specref.conformance.diagnosis.table import LEAK, tabulate
+from specref.conformance.diagnosis.laws import CaseLaws, bugs_of, compared_with, law_of
+from specref.conformance.diagnosis.likelihood import LEAK, tabulate, universal, weigh
 from specref.models import as_float, hashed_model, iid_model
 from specref.rules import RULES
 from specref.statistics.campaign.levels import total_variation_test

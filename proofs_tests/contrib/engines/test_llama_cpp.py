@@ -10,8 +10,8 @@ import pytest
 from specref import check
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.needs import NotInstalledError
+from specref.conformance.greedy import greedy_text
 from specref.conformance.status import Finding
-from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.asking import read_text
 from specref.contracts.text import Engine, Text
 from specref.contrib.checkpoints import named_pair

@@ -21,8 +21,8 @@ from proofs_tests.pages import console_blocks
 from specref import Model, Vocabulary, exact_distribution, is_lossless
 from specref.adapters import IMPLEMENTATIONS, NotInstalledError
 from specref.algorithms import standard
+from specref.conformance.greedy import greedy_text
 from specref.conformance.public import check
-from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.capabilities import capabilities_of
 from specref.contrib.engines import (
     candidates,

@@ -33,12 +33,12 @@ from proofs_tests.helpers.chains import (
 from specref.algorithms import tli
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance, exact_distribution
-from specref.conformance.texts.entropy import EntropyMartingale
-from specref.conformance.texts.greedy import judge_greedy
-from specref.conformance.texts.markov import Chain, judge_markov
+from specref.conformance.greedy import judge_greedy
+from specref.conformance.markov import Chain, judge_markov
 from specref.contrib.engines.quiet_transformers import LOGGER
 from specref.contrib.engines.toy_tokenizers import toy_tokenizer
 from specref.contrib.engines.transformers_generate import Generate
+from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.distributions import total_variation, with_temperature
 from specref.models import Model, hashed_model, iid_model
 from specref.proofs.exact import completed

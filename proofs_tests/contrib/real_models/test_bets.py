@@ -9,8 +9,8 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 import torch
 
-from specref.conformance.texts.entropy import EntropyMartingale
 from specref.contrib.real_models.bets import Rows, log_bets, names
+from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.contrib.real_models.tally import BET_BUGS, MIXTURES, Tally
 from specref.statistics.campaign.large import Observer, pointwise_laws
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.checks.joint import USELESS, outcome_of
+from specref.conformance.greedy import greedy_difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.conformance.texts.greedy import greedy_difference
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.asking import SEEDS, Asking, Drafts, printed, stdout_to
 from specref.contracts.text import PLAIN, SPECULATIVE, Engine, TextContract

@@ -1,30 +1,205 @@
 """Stage boundary for greedy decoding: every block is compared with the argmax of the target."""
 
 import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from specref.arrays import one_hot_rows
+from specref.arrays import Ints, one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
-from specref.conformance.checks.greedy_strata import (
-    UNCLAIMED,
-    calls_problem,
-    departure,
-    situations,
-)
 from specref.conformance.checks.smoke import large_batch
+from specref.conformance.checks.strata import PAIRS, as_sent, own_claims
+from specref.conformance.greedy import (
+    departures,
+    first_departure,
+    greedy_block,
+    greedy_text,
+    likeliest,
+)
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.table import STEP_STRATA, own_calls
-from specref.conformance.texts.greedy import first_departure, greedy_text
-from specref.contracts.batch import Batch
+from specref.conformance.strata.calling import Called
+from specref.conformance.strata.laws import drawn_pool
+from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
+from specref.conformance.strata.table import (
+    CLOSE,
+    CLOSE_TREES,
+    STEP_STRATA,
+    STRATA,
+    TREE_STRATA,
+    capped,
+    drawn_pairs,
+    own_calls,
+    own_stratum,
+    own_trees,
+)
+from specref.conformance.strata.texts import Calling, CallStratum
+from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
+from specref.contracts.batch import Batch, TreeBatch
+from specref.contracts.calling import Verifier
+from specref.contracts.errors import UntriedError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import StepContract
 from specref.contracts.sampling import AFTER_EOS, Steps, step_call, until_end
-from specref.contracts.tree import TreeContract
+from specref.contracts.tree import TreeContract, TreeVerifier
+from specref.contracts.tree_fixtures import WITH, draw_trees
 from specref.contracts.verify import VerifyContract
 from specref.models import as_float
+
+FEWEST_ROWS, MOST_SHOWN = 64, 32_000
+TOKENS = 32
+"""Of the calls of one shape, of which there are two at least."""
+UNCLAIMED = not_applicable("does not claim greedy=true")
+
+
+def situations(judge: Judge) -> Outcome:
+    """Blocks are those of argmax at the shapes and laws and in the ways of calling of the strata.
+
+    In every other row all drafts are the target's own, or a tree's last siblings are; some rows
+    are shorter. The strata of the first call and of late calls are not among them.
+    """
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    if judge.contract.trees:
+        return _tree_situations(judge)
+    tried = list[str]()
+    for stratum, verifier in _asked(judge):
+        without_laws = not stratum.laws and not verifier.capabilities.one_hot
+        if stratum.after or without_laws or verifier.refusal():
+            continue
+        try:
+            problem = _in_stratum(judge, stratum, verifier)
+        except UntriedError as error:
+            if error.claim is not None:
+                raise
+            judge.untried.append(error.said)
+            continue
+        if problem:
+            return problem
+        tried.append(stratum.name)
+    return passed(f"in {len(tried)} strata")
+
+
+def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:
+    """Near ties, the strata, the pairs that its seed draws, the shapes that were asked for."""
+    pairs = drawn_pairs(judge.rng("strata/pairs"), PAIRS)
+    for stratum in filter(None, (as_sent(one, judge) for one in (CLOSE, *STRATA, *pairs))):
+        yield stratum, judge.called(stratum.way)
+    if judge.options.shapes:
+        own = own_stratum(judge.options.shapes)
+        yield from ((own, judge.called(claims=claims)) for claims in own_claims(judge))
+
+
+def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | None:
+    rng, claims = judge.rng(f"greedy/{stratum.name}"), verifier.capabilities
+    shapes = capped(stratum, claims.batch)
+    known = pools(stratum, shapes, rng)
+    ragged = claims.ragged and stratum.ragged
+    for shape in shapes:
+        for call in range(max(1, FEWEST_ROWS // shape.batch)):
+            batch = drawn(
+                shape, known[shape.vocabulary], rng, ragged=ragged, steady=stratum.steady
+            )
+            _draft_own(batch, call % 2)
+            given = batch if stratum.laws else batch.without_q()
+            name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows"
+            problem = departure(verifier, rng, f"{name}, call {call}", given)
+            if problem:
+                return problem
+    return None
+
+
+def _draft_own(batch: Batch, first: int) -> None:
+    """Make all drafts of every other row the target's own, from the given row on."""
+    assert batch.draft_probs is not None
+    own = batch.target_probs[first::2, :-1].argmax(axis=2)
+    there = batch.draft_tokens[first::2] >= 0
+    batch.draft_tokens[first::2][there] = own[there]
+    batch.draft_probs[first::2][there] = one_hot_rows(own, batch.target_probs.shape[2])[there]
+
+
+def _tree_situations(judge: Judge) -> Outcome:
+    claims = judge.capabilities
+    taken = [
+        one.with_drawn(judge.rng(f"shapes/{one.name}"))
+        for one in (CLOSE_TREES, *TREE_STRATA)
+        if not one.refusal(claims)
+    ]
+    tried = [(one.fitted(claims), judge.verifier) for one in taken]
+    if judge.options.shapes:
+        own = own_trees(judge.options.shapes)
+        tried += [
+            (own.fitted(one), TreeVerifier(judge.implementation, one, judge.timeout))
+            for one in own_claims(judge)
+        ]
+    problems = (_in_tree_stratum(judge, *one) for one in tried)
+    return next(filter(None, problems), passed(f"in {len(tried)} strata"))
+
+
+def _in_tree_stratum(judge: Judge, stratum: TreeStratum, verifier: Verifier) -> Outcome | None:
+    rng, families = judge.rng(f"greedy/{stratum.name}"), (stratum.targets, stratum.drafters)
+    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
+    pools = {size: drawn_pool(rng, size, most_pairs(size), *families) for size in sizes}
+    tables = {size: tables_of(pool, rng) for size, pool in pools.items()}
+    for shape in stratum.shapes:
+        fixture = tree_fixture(stratum, shape, ragged=judge.capabilities.ragged)
+        for call in range(max(1, FEWEST_ROWS // shape.batch)):
+            start, place = (
+                rng.integers(most, size=shape.batch)
+                for most in (len(tables[shape.vocabulary].p), len(fixture.places))
+            )
+            batch = draw_trees(fixture, tables[shape.vocabulary], start, place, rng)
+            once = np.array([one.way != WITH for one in fixture.places])[place]
+            _prefer_last_siblings(batch, np.flatnonzero(once)[call % 2 :: 2])
+            problem = departure(verifier, rng, f"{stratum.name}, {shape}, call {call}", batch)
+            if problem:
+                return problem
+    return None
+
+
+def _prefer_last_siblings(batch: TreeBatch, rows: Ints) -> None:
+    """In these rows the target's own text leads from the last sibling to the last below it."""
+    p = batch.target_probs.copy()
+    for node in range(batch.draft_tokens.shape[1]):
+        here = rows[batch.draft_tokens[rows, node] >= 0]
+        above, token = batch.parents[here, node] + 1, batch.draft_tokens[here, node]
+        batch.target_probs[here, above] = p[here, above] / 2
+        batch.target_probs[here, above, token] += 0.5
+
+
+def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None:
+    """The first block or text of some strata that is not the target's own; None if all are."""
+    for given in strata:
+        stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
+        rng = judge.rng(f"greedy/{stratum.name}")
+        calling = Calling(stratum, judge.implementation, judge.timeout, rng)
+        for shape in stratum.shapes:
+            calls = max(2, TOKENS // shape.most)
+            for place, text in zip(*calling.texts(shape, calls), strict=True):
+                target, _ = calling.models[shape.vocabulary, place.turn]
+                if found := first_departure(target, place.context, text):
+                    return failed(f"{stratum.name}, {place.name}: {found}")
+    return None
+
+
+def departure(
+    verifier: Verifier, rng: np.random.Generator, name: str, batch: Batch, eos: int | None = None
+) -> Outcome | None:
+    """The first row of a batch whose block is not what argmax gives, as a failure."""
+    tokens = verifier(batch, rng).tokens
+    allowed = likeliest(verifier, batch)
+    for row in departures(batch, allowed, tokens, eos)[:1].tolist():
+        block = [token for token in tokens[row].tolist() if token >= 0]
+        expected = list(greedy_block(batch, row, allowed[row]))
+        return failed(
+            f"{name}, row {row} of drafts {batch.draft_tokens[row].tolist()} is {block}: the "
+            f"argmax of each of the target's rows gives {expected}",
+            row=row,
+            **(batch.facts(row) if batch.target_probs.shape[2] <= MOST_SHOWN else {}),
+        )
+    return None
+
 
 SIZE, TIMES = 512, 4
 STEPS = 105

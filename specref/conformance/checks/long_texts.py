@@ -25,10 +25,10 @@ from specref.conformance.checks.engines import (
     seconds_of_a_text,
 )
 from specref.conformance.checks.shifts import USELESS
+from specref.conformance.greedy import greedy_difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.conformance.strata.limits import LONGEST_TEXT
-from specref.conformance.texts.greedy import greedy_difference
+from specref.conformance.strata.table import LONGEST_TEXT
 from specref.contracts.asking import SEEDS
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.text import PLAIN, SPECULATIVE, Engine, TextContract

@@ -16,11 +16,11 @@ from specref.conformance.checks.check import (
     Check,
     edge,
     failed,
+    intercepted,
     not_applicable,
     passed,
     untried,
 )
-from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.differences import difference
 from specref.conformance.judge import ExactLaw, Judge

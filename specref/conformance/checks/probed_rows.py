@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specref.arrays import Floats
-from specref.conformance.checks.check import DRAFTS, not_applicable, untried
-from specref.conformance.checks.intercepting import intercepted
+from specref.conformance.checks.check import DRAFTS, intercepted, not_applicable, untried
 from specref.conformance.checks.probed import FEW_RUNS, SPREAD, compared, exact
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status

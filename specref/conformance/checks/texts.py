@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
-from specref.conformance.checks.greedy_strata import calls_problem
+from specref.conformance.checks.greedy import calls_problem
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
 from specref.conformance.checks.situations import tokens_of_calls
+from specref.conformance.greedy import judge_greedy
 from specref.conformance.judge import Judge
+from specref.conformance.markov import CHAIN, GUESS, judge_markov
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.table import TEXT_STRATA
-from specref.conformance.texts.chains import CHAIN, GUESS
-from specref.conformance.texts.greedy import judge_greedy
-from specref.conformance.texts.markov import judge_markov
 from specref.conformance.trial import TrialReport
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.functions import GenerateContract

@@ -1,16 +1,111 @@
-"""The exact laws of the clean rule and of every entry of the zoo, computed once for each case."""
+"""The data of a diagnosis, the entries of the zoo compared with it, and their exact laws."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from numbers import Integral
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
 
 from specref.algorithms.decoding import Step
-from specref.conformance.diagnosis.observed import Observed
-from specref.contracts.tree_rules import tree_step
+from specref.contracts.tree_rules import TreeStep, tree_step
+from specref.models import Model
 from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
-from specref.rules import DEFAULT, rule_of
+from specref.rules import DEFAULT, RULES, rule_of
 from specref.vocabulary import Tokens
-from specref.zoo import MUTANTS, Entry
+from specref.zoo import ALL, MUTANTS, OPERATORS, Entry
+from specref.zoo.verifier_operators import variants
+
+View: TypeAlias = Literal["boundary", "stream"]
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The blocks or texts that a sampler emitted on one case.
+
+    Parameters
+    ----------
+    name : str
+        Name of the case.
+    target, drafter : Model
+    context : tuple of int
+        Target token ids.
+    lookahead : int
+    blocks : mapping
+        {block: count}, as they were emitted, not completed.
+    view : {"boundary", "stream"}
+        Whether `blocks` holds the blocks of single iterations, or texts of many.
+    tokens : int, optional
+        In view "stream": the length of each text, unless it ends with EOS. By default the
+        length of the longest.
+
+    options : tuple of (str, object)
+        Further arguments of a rule: the shape of its tree.
+
+    Raises
+    ------
+    TypeError
+        A token or a count is no integer.
+    ValueError
+        Nothing was counted, a count is negative, a block is empty, a token id is out of range,
+        a text is longer than `tokens`, or ends early without EOS.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> ab = Vocabulary("ab")
+    >>> target, drafter = iid_model(ab, ["1/2", "1/2"]), iid_model(ab, ["1/3", "2/3"])
+    >>> Observed("coin", target, drafter, (), 1, {(0,): 3, (1, 1): 4}).trials
+    7
+    """
+
+    name: str
+    target: Model
+    drafter: Model
+    context: Tokens
+    lookahead: int
+    blocks: Mapping[Tokens, int]
+    view: View = "boundary"
+    tokens: int | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.view not in get_args(View):
+            raise ValueError(f"view = {self.view!r}: expected one of {get_args(View)}")
+        if self.view == "boundary" and self.tokens is not None:
+            raise ValueError(f"tokens = {self.tokens}: expected None, unless view is 'stream'")
+        size = len(self.target.vocabulary)
+        for block, count in self.blocks.items():
+            if not isinstance(count, Integral) or not all(isinstance(x, Integral) for x in block):
+                raise TypeError(f"blocks[{block!r}] = {count!r}: expected integers")
+            if count < 0:
+                raise ValueError(f"blocks[{block}] = {count}: expected a count >= 0")
+            if not block or not all(0 <= x < size for x in block):
+                raise ValueError(
+                    f"blocks has {block}: expected at least one token id, each < {size}"
+                )
+        if not self.trials:
+            raise ValueError(f"blocks of case {self.name!r} is empty: expected at least one")
+        for text in self.blocks if self.view == "stream" else ():
+            whole = len(text) == self.length or self.target.vocabulary.ends(text)
+            if not whole or len(text) > (self.length or 0):
+                raise ValueError(
+                    f"blocks has the text {text}: expected {self.length} tokens, or EOS"
+                )
+
+    @property
+    def trials(self) -> int:
+        """The number of blocks or texts."""
+        return sum(self.blocks.values())
+
+    @property
+    def length(self) -> int | None:
+        """The number of tokens of a text; None for blocks."""
+        if self.view == "boundary":
+            return None
+        return max(map(len, self.blocks)) if self.tokens is None else self.tokens
+
 
 Law = dict[Tokens, float]
 MAX_PATHS = 12_000
@@ -119,3 +214,56 @@ def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
         least=ROUNDING,
     )
     return {text: float(mass) for text, mass in law.items()}
+
+
+# Entries that draft trees themselves, as steps on trees that are given.
+TREES: Mapping[str, Entry] = MappingProxyType(
+    {
+        entry.id: replace(entry, step=TreeStep(entry.verify_tree))
+        for entry in ALL.values()
+        if entry.verify_tree is not None
+    }
+)
+
+
+def bugs_of(rule: str) -> Mapping[str, Entry]:
+    """The bugs that a campaign bets on.
+
+    Examples
+    --------
+    >>> bugs_of("standard") == MUTANTS, "block-tokenwise-residual" in bugs_of("block")
+    (True, True)
+    """
+    entries = _other_trees(rule) if RULES[rule].tree else {**MUTANTS, **_own(rule)}
+    return {name: bug for name, bug in entries.items() if not bug.lossless}
+
+
+@cache
+def compared_with(rule: str) -> Mapping[str, Entry]:
+    """Candidate explanations for a failure; for blocks and trees also other lossless rules.
+
+    They include bugs that are not bet on: sampling parameters in the verifier at some values.
+
+    Examples
+    --------
+    >>> compared_with("block")["block-by-tokens"].hint
+    'Exact: token verification, from the last draft back.'
+    >>> "verifier-top-p at 0.9" in compared_with("standard")
+    True
+    """
+    if RULES[rule].tree:
+        return _other_trees(rule)
+    if RULES[rule].coins == "jointly":  # operators are put into the other verifier
+        return MappingProxyType({**MUTANTS, **_own(rule)})
+    operators = {**OPERATORS, **{entry.id: entry for entry in variants()}}
+    return MappingProxyType({**MUTANTS, **operators})
+
+
+def _own(rule: str) -> Mapping[str, Entry]:
+    if RULES[rule].coins != "jointly":
+        return {}
+    return {entry.id: entry for entry in ALL.values() if entry.rule == rule}
+
+
+def _other_trees(rule: str) -> Mapping[str, Entry]:
+    return {id_: entry for id_, entry in TREES.items() if id_ != f"tree-{rule}"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 
-from specref.conformance.diagnosis.table import Basis
+from specref.conformance.diagnosis.likelihood import Basis
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 from specref.zoo import Entry
 

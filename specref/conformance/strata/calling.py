@@ -14,8 +14,8 @@ import numpy as np
 
 from specref.arrays import Bools, Floats, Ints
 from specref.coins import Coins
+from specref.conformance.greedy import departures, likeliest
 from specref.conformance.strata.campaign import Tokens
-from specref.conformance.texts.argmax import departures, likeliest
 from specref.contracts.batch import Answer, Batch, joined
 from specref.contracts.calling import Verifier, as_logits
 from specref.contracts.errors import BrokenContractError, to_blame

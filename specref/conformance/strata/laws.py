@@ -8,7 +8,36 @@ from types import MappingProxyType
 import numpy as np
 
 from specref.arrays import Bools, Floats, Ints
-from specref.conformance.strata.end_ids import is_end_id
+
+# Llama 2, Gemma, Phi 3, GPT-2, Whisper, Llama 3, Qwen 2, o200k.
+END_IDS = (
+    *(1, 2, 106, 107, 32_000, 32_007, 50_256, 50_257),
+    *(128_001, 128_009, 151_643, 151_645, 199_999, 200_020),
+)
+
+
+def end_ids(size: int) -> tuple[int, ...]:
+    """The last two of a vocabulary of so many tokens, or as many as there are.
+
+    Examples
+    --------
+    >>> end_ids(151_936), end_ids(50_257), end_ids(2)
+    ((151643, 151645), (32007, 50256), (1,))
+    """
+    return tuple(one for one in END_IDS if one < size)[-2:]
+
+
+def is_end_id(ids: Ints, rank: int) -> Bools:
+    """Which of all ids is the last end id (rank 0), or the one before (rank 1).
+
+    Examples
+    --------
+    >>> is_end_id(np.arange(3), 0).tolist(), is_end_id(np.arange(2), 1).tolist()
+    ([False, False, True], [False, False])
+    """
+    known = end_ids(len(ids))[::-1]
+    return np.asarray(ids == (known[rank] if rank < len(known) else -1))
+
 
 BLOCK, SHORT, HEAD = 1_024, 256, 64
 AT_ONCE, FEW = 1 << 16, 64
@@ -444,3 +473,27 @@ ORDERS: tuple[Callable[[int, np.random.Generator], Ints], ...] = (
     _ends,
     _last_block,
 )
+
+
+MASS = 0.9
+
+
+def ending_pool(rng: np.random.Generator, size: int, pairs: int) -> Pool:
+    """Targets that give `MASS` to one of `end_ids`, in turn; drafters give half of the others.
+
+    So it comes in place of a draft, where others may come too, or after the last.
+
+    Examples
+    --------
+    >>> pool = ending_pool(np.random.default_rng(1), 50_257, 2)
+    >>> float(pool.p[0, 50_256]), float(pool.p[1, 32_007]), float(pool.q[0, 50_256])
+    (0.9, 0.9, 0.0)
+    """
+    p = np.stack([rng.permutation(TARGETS["zipf"](size)) for _ in range(pairs)])
+    rows, known = np.arange(pairs), end_ids(size)[::-1]
+    ends = np.array(known)[rows % len(known)]
+    p[rows, ends] = 0
+    p *= (1 - MASS) / p.sum(axis=1, keepdims=True)
+    q = np.where(rng.random(p.shape) < 0.5, p, 0)
+    p[rows, ends] = MASS
+    return Pool(p, q / q.sum(axis=1, keepdims=True))

@@ -8,10 +8,8 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
 from specref.conformance.strata.calling import Called
-from specref.conformance.strata.campaign import PLACES, Campaign, Found, Tokens
-from specref.conformance.strata.endings import ending_pool
-from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
-from specref.conformance.strata.rounds import played
+from specref.conformance.strata.campaign import PLACES, Campaign, Found, Tokens, played
+from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool, ending_pool
 from specref.conformance.strata.shape import Box, Shape
 from specref.contracts.batch import Batch, joined
 from specref.contracts.timeout import Deadline, within

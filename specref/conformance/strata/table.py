@@ -1,16 +1,18 @@
-"""The strata that a run of checks judges, and those that a user asks for."""
+"""The strata that a run of checks judges, those that a user asks for, and what none tries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from specref.algorithms.trees.topdown import branching_of
 from specref.conformance.strata.laws import USUAL
-from specref.conformance.strata.shape import Box, Shape, shapes
+from specref.conformance.strata.shape import Box, Shape, Sized, shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.texts import CallShape, CallStratum, call_shapes
 from specref.conformance.strata.trees import TreeShape, TreeStratum, tree_shapes
+from specref.contracts.sampling import TEXT
 from specref.contracts.tree_fixtures import TOP, WITH
 
 SMALL = (5, 8, 37)
@@ -400,3 +402,75 @@ def capped(stratum: Stratum, batch: int | None) -> tuple[Shape, ...]:
     return tuple(
         dict.fromkeys(shape._replace(batch=min(shape.batch, most)) for shape in stratum.shapes)
     )
+
+
+LONGEST_TEXT = 48
+"""Tokens of the longest texts that an engine is asked for."""
+
+
+def most(shapes: Iterable[Sized], **words: str) -> str:
+    """The largest sizes of some shapes, in words.
+
+    Examples
+    --------
+    >>> from specref.conformance.strata.shape import Shape
+    >>> most([Shape(1_000, 2, 4), Shape(8, 3, 1)], V="tokens", lookahead="drafts")
+    'more than 1,000 tokens, 3 drafts'
+    """
+    every = list(shapes)
+    sizes = (f"{max(one.sizes[name] for one in every):,} {word}" for name, word in words.items())
+    return f"more than {', '.join(sizes)}"
+
+
+ROWS = most(
+    (shape for one in (*STRATA, FIRST) for shape in one.shapes),
+    V="tokens of a vocabulary",
+    lookahead="drafts",
+    batch="rows",
+)
+COMPARED = TreeShape(len(FULL_TREE), FULL_TREE, 1).nodes
+THREADS = "calls from several threads at once"
+SEVERAL = f"texts of several calls beyond {TEXT} tokens"
+UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "verify": (ROWS, SEVERAL, THREADS),
+        "ragged": (ROWS, SEVERAL, "temperatures that no line lists", THREADS),
+        "tree": (
+            most(
+                (shape for one in TREE_STRATA for shape in one.shapes),
+                V="tokens of a vocabulary",
+                nodes="nodes",
+                siblings="siblings",
+                depth="levels",
+                batch="rows",
+            ),
+            f"rows of more than {COMPARED} nodes compared with each other",
+            "one torch.Generator for several calls",
+            "several iterations of a request",
+            THREADS,
+        ),
+        "step": (
+            most(
+                (shape for one in STEP_STRATA for shape in one.shapes),
+                V="tokens of a vocabulary",
+                context="tokens of a context",
+                lookahead="drafts",
+            ),
+            THREADS,
+        ),
+        "generate": (
+            most(
+                (shape for one in TEXT_STRATA for shape in one.shapes),
+                V="tokens of a vocabulary",
+                prompt="tokens of a prompt",
+                budget="tokens of a text",
+            ),
+            THREADS,
+        ),
+        "text": (
+            f"more than {LONGEST_TEXT} tokens of a text, {TEXT} without a law by default",
+            "prompts, vocabularies and settings but the engine's own",
+        ),
+    }
+)
+"""{contract: what is nowhere tried under it}."""

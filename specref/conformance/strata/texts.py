@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specref.arrays import Bools, Ints
-from specref.conformance.strata.campaign import Campaign, Found, Tokens
+from specref.conformance.strata.campaign import Campaign, Found, Tokens, played
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
 from specref.conformance.strata.laws import ORDINARY, USUAL, drawn_pool
-from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import Box, told
 from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.contract import Subject

@@ -11,9 +11,8 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools, Ints
-from specref.conformance.strata.campaign import ROW_PLACES, Campaign, Found, Tokens
+from specref.conformance.strata.campaign import ROW_PLACES, Campaign, Found, Tokens, played
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
-from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import Box, told
 from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.batch import TreeBatch

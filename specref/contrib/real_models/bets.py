@@ -6,7 +6,7 @@ their average over components: that it ever reaches 1 / alpha has probability at
 
 The components are those of `specref.statistics.campaign.large`, which knows one row at a time: the
 next token's law under known bugs, at four strengths, and tilts; and those of the surprise of a
-token (`specref.conformance.texts.entropy`).
+token (`specref.contrib.real_models.entropy`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specref.conformance.texts.entropy import STAKES as SURPRISE_STAKES
+from specref.contrib.real_models.entropy import STAKES as SURPRISE_STAKES
 from specref.statistics.campaign.bets import RARE, STAKES, STRENGTHS
 from specref.statistics.campaign.large import LENIENCE, POINTWISE
 

@@ -1,27 +1,17 @@
-"""Expected failures in a TOML file: the check, the reason, a link and an expiry date.
-
-::
-
-    [[expected]]
-    id = "joint/wide"
-    reason = "keeps drafts leniently"
-    url = "https://github.com/owner/repo/issues/1"
-    until = 2030-12-31
-    implementation = "my_verify"
-
-`id` and `reason` are required. After the day `until` a failure is no longer expected. An entry
-with `implementation` applies to that one only.
-"""
+"""Files of users: expected failures in TOML, and failing cases that are saved."""
 
 import difflib
+import json
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from specref.conformance.report import Report
 from specref.conformance.suite import known_ids
+from specref.contracts.capabilities import Capabilities
 
 REQUIRED = ("id", "reason")
 KEYS = (*REQUIRED, "url", "until", "implementation")
@@ -182,3 +172,64 @@ def _day(value: object) -> date:
         return date.fromisoformat(str(value))
     except ValueError:
         raise ValueError(f"until = {value!r}: expected a day, such as 2030-12-31") from None
+
+
+FORMAT = "specref case 1"
+NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "detect_tv")
+
+
+def failing_cases(report: Report, target: str, timeout: float | None) -> dict[str, Any]:
+    """{file name: case} for each failure of a report, and each check that was not answered.
+
+    Parameters
+    ----------
+    report : Report
+    target : str
+        The name of the implementation on the command line.
+    timeout : float or None
+        Seconds for a call, as in the options: a program keeps the time itself.
+    """
+    shapes, dtypes = report.options.shapes, report.options.dtypes
+    own = {"shapes": list(map(list, shapes)), "dtypes": list(dtypes)} if shapes else {}
+    return {
+        f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
+            "format": FORMAT,
+            "target": target,
+            "folder": str(Path.cwd()),
+            "contract": str(report.contract),
+            "check": result.id,
+            "claims": asdict(report.capabilities),
+            "seed": report.seed,
+            "alpha": report.alpha,
+            "detect_tv": report.detect_tv,
+            "trials": report.options.trials,
+            "patience": timeout,
+            "message": result.message,
+            "evidence": dict(result.evidence),
+            **own,
+        }
+        for result in report.wrong
+    }
+
+
+def load_case(path: str) -> Mapping[str, Any]:
+    """Read a saved case.
+
+    Raises
+    ------
+    ValueError
+        The file is not a saved case, or a field is missing or unknown.
+    """
+    try:
+        case = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    if not isinstance(case, dict) or case.get("format") != FORMAT:
+        raise ValueError(f"{path} is no saved case: expected the format {FORMAT!r}")
+    for name in NEEDED:
+        if name not in case:
+            raise ValueError(f"{path} has no {name!r}")
+    unknown = set(case["claims"]) - {field.name for field in fields(Capabilities)}
+    if unknown:
+        raise ValueError(f"{path} has unknown claims: {sorted(unknown)}")
+    return case

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from specref.conformance.texts.entropy import STAKES, EntropyMartingale, EntropyReport
+from specref.contrib.real_models.entropy import STAKES, EntropyMartingale, EntropyReport
 
 FALSE_ALARM, RUNS = 0.05, 400
 

@@ -15,7 +15,7 @@ import pytest
 from specref.algorithms import standard
 from specref.algorithms.decoding import decode
 from specref.chance import Sampled
-from specref.conformance.checks.loops import CHECKS
+from specref.conformance.checks.acceptance import LOOPS as CHECKS
 from specref.conformance.public import check
 from specref.conformance.status import Status
 from specref.distributions import normalise

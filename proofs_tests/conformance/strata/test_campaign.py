@@ -1,4 +1,4 @@
-"""Rounds of calls: how many there are, by tokens, by numbers, and by seconds."""
+"""Rounds of calls end when a campaign has decided, or seen enough."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.conformance.strata.rounds import MOST_CELLS, played
+from specref.conformance.strata.campaign import MOST_CELLS, played
 from specref.conformance.strata.shape import Shape
 
 TOKENS_OF_A_CALL, SECONDS_OF_A_CALL = 10, 0.5
@@ -41,7 +41,7 @@ def calls_of(
         return SimpleNamespace(rows=shape.batch, tokens=calls * TOKENS_OF_A_CALL)
 
     clock = SimpleNamespace(perf_counter=lambda: sum(asked) * SECONDS_OF_A_CALL)
-    monkeypatch.setattr("specref.conformance.strata.rounds.time", clock)
+    monkeypatch.setattr("specref.conformance.strata.campaign.time", clock)
     campaign: Any = Counted(decides)
     limits = {"tokens": 10**9, "cells": 10**9, **most}
     rows: list[int] = []

@@ -1,34 +1,40 @@
-"""Seconds instead of trials: they end campaigns, and what was bought is said and never more.
+"""Checks share the seconds of a run, and run on worker processes."""
 
-Nothing here depends on how fast the machine is: clocks are given, or far too short, or ample.
-"""
-
+import json
+import pickle
+import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.records import without_seconds
 from specref.adapters import reference
-from specref.conformance import pace
+from specref.conformance import scheduling
 from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS, strata
 from specref.conformance.checks.texts import estimated_seconds
 from specref.conformance.options import CheckOptions
-from specref.conformance.pace import Clock, Pace
 from specref.conformance.public import check
+from specref.conformance.report import Report
+from specref.conformance.scheduling import Clock, Pace, loaded
 from specref.conformance.status import Status
 from specref.conformance.strata import stratum
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.shape import shapes
-from specref.conformance.strata.stratum import Stratum
+from specref.conformance.strata.stratum import Stratum, run
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import GENERATE, VERIFY
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.report.kit import effort
+from specref.report.kit import effort, kit_record
+from specref.report.machine import as_json
 
 
 class Hand:
@@ -53,7 +59,7 @@ def generate(target, drafter, context, tokens, rng):
 
 
 def test_seconds_are_shared_among_those_who_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "time", Hand(1.0))
+    monkeypatch.setattr(scheduling, "time", Hand(1.0))
     asked = [one for one in CHECKS if one.id in ("smoke/answers", "joint/wide", "joint/deep")]
     clock = Clock(11.0, asked, VERIFY)
     # smoke/answers draws nothing; joint/wide leaves 4.5 s of its 5.5 to joint/deep.
@@ -67,7 +73,7 @@ def test_seconds_are_shared_among_those_who_draw(monkeypatch: pytest.MonkeyPatch
 
 def test_work_that_is_no_drawing_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that takes 100 s has drawn for its share alone; the next one has its own."""
-    monkeypatch.setattr(pace, "time", Hand(100.0))
+    monkeypatch.setattr(scheduling, "time", Hand(100.0))
     asked = [one for one in CHECKS if one.id in ("joint/wide", "joint/deep")]
     clock = Clock(11.0, asked, VERIFY)
     assert [clock.share(number) for number in range(2)] == [5.5, 5.5]
@@ -238,7 +244,7 @@ def test_one_stalled_measurement_is_no_estimate() -> None:
 
 def test_measured_rates_tell_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Hand(0.0)
-    monkeypatch.setattr(pace, "time", clock)
+    monkeypatch.setattr(scheduling, "time", clock)
     run = Pace({"slow": 100, "fails": 800, "rest": 300})
     run.begin("another")
     clock.now = 1000.0
@@ -258,3 +264,122 @@ def test_measured_rates_tell_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -
     clock.now = 1161.0
     run.end()
     assert run.left == 0
+
+
+SOME = [
+    "smoke",
+    "boundary",
+    "joint/deep",
+    "acceptance",
+    "independence/rows-deep",
+    "iterations/deep",
+]
+
+
+class Sent(Executor):
+    """Runs what can be pickled at once, and notes the checks and the campaigns that were sent."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.known: list[set[str]] = []
+
+    def submit(self, function: Callable, /, *arguments: Any, **options: Any) -> Future:
+        *_, id_, kept = arguments
+        self.ids.append(id_)
+        self.known.append(set(kept["memo"]))
+        function, arguments = pickle.loads(pickle.dumps((function, arguments)))
+        future: Future = Future()
+        future.set_result(pickle.loads(pickle.dumps(function(*arguments, **options))))
+        return future
+
+
+class RefusedError(Exception):
+    """Cannot be unpickled: it is made of two arguments, and keeps one."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(first + second)
+
+
+def refusing(target_probs, draft_probs, draft_tokens, *, rng):
+    if draft_tokens.shape[0] == 1:
+        raise RefusedError(1, 2)
+    return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def record(report: Report) -> Any:
+    return without_seconds(json.loads(as_json(kit_record(report))))
+
+
+@pytest.mark.deep(one_in=2)
+@pytest.mark.parametrize(
+    "verify", [pytest.param(correct, marks=pytest.mark.deep), lossy, refusing]
+)
+def test_results_do_not_depend_on_where_checks_run(verify: Callable) -> None:
+    options: dict[str, Any] = {"only": SOME, "one_hot": False}
+    here, there = check(verify, **options), check(verify, **options, executor=Sent())
+    assert record(here) == record(there)
+    assert here.exit_code == (verify is not correct)
+    assert (here.diagnosis is not None) == (verify is lossy)
+
+
+@pytest.mark.deep
+def test_in_processes_in_the_same_order() -> None:
+    with ProcessPoolExecutor(2) as processes:
+        seen: list[str] = []
+        listening = {"on_result": lambda result: seen.append(result.id)}
+        report = check(correct, only=SOME, executor=processes, **listening)
+    assert record(report) == record(check(correct, only=SOME))
+    assert seen == [result.id for result in report.results]
+
+
+def test_a_comparison_that_ignores_seconds_notices_the_rest() -> None:
+    one, other = (record(check(correct, only=["smoke"], seed=seed)) for seed in (0, 1))
+    assert one != other
+
+
+def test_a_stratum_does_not_depend_on_how_many_calls_there_were() -> None:
+    """A worker has made fewer calls than a process that runs all checks."""
+    late = Stratum("late", shapes([8], [1], [2]), after=40)
+    verifier = Called(correct, Capabilities(), None)
+    found = []
+    for before in (0, 30, 40):
+        rng = np.random.default_rng(1)
+        found.append(run(late, late.shapes, verifier, 1e-9, before, 200, 1 << 20, rng))
+    assert found[0] == found[1] == found[2]
+    assert found[0].tokens >= 200
+
+
+def test_what_is_blocked_is_not_sent() -> None:
+    sent = Sent()
+    report = check(refusing, only=SOME, executor=sent)
+    assert report.failures[0].id == "smoke/batch-of-one"
+    assert sent.ids
+    assert {id_.split("/")[0] for id_ in sent.ids} == {"smoke"}
+    unblocked = Sent()
+    check(refusing, only=["smoke", "boundary/tiny"], blocking=False, executor=unblocked)
+    assert "boundary/tiny" in unblocked.ids
+
+
+def test_campaigns_are_drawn_once() -> None:
+    sent = Sent()
+    check(correct, only=["joint/deep", "independence/rows-deep"], executor=sent)
+    assert sent.ids == ["joint/deep", "independence/rows-deep"]
+    assert sent.known == [set(), {"blocks/deep"}]
+
+
+def test_a_function_without_a_name_cannot_be_sent() -> None:
+    def inner(target_probs, draft_probs, draft_tokens, *, rng):
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    with pytest.raises(TypeError, match=r"implementation = .*inner.*import by its name"):
+        check(inner, only=["smoke"], executor=Sent())
+
+
+def test_a_module_that_workers_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("samplers_of_the_main_process")
+    exec("def verify(target_probs, draft_probs, draft_tokens, *, rng): ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    payload = pickle.dumps(module.verify)
+    monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(ImportError, match=r"samplers_of_the_main_process.*PYTHONPATH"):
+        loaded(payload)

@@ -15,10 +15,43 @@ from specref.arrays import Floats, Ints
 from specref.contracts.functions import Generate
 from specref.contracts.sampling import giver
 from specref.contracts.timeout import described
-from specref.models import Model, as_float
+from specref.models import Model, as_float, hashed_model, iid_model, markov_model
 from specref.statistics import Campaign, CampaignCase, CampaignReport
 from specref.statistics.campaign.levels import ALPHA
 from specref.tracebacks import traceback_lines
+from specref.vocabulary import Vocabulary
+
+_LETTERS = Vocabulary("abcde")
+_START = ["1/5"] * 5
+
+CHAIN = markov_model(
+    _LETTERS,
+    _START,
+    [
+        ["1/10", "3/10", "2/5", "1/5", 0],
+        ["1/2", 0, "1/6", "1/6", "1/6"],
+        ["1/12", "5/12", "1/6", "1/4", "1/12"],
+        [0, "1/4", "1/4", "1/4", "1/4"],
+        ["2/5", "1/10", "1/5", "1/10", "1/5"],
+    ],
+)
+GUESS = markov_model(
+    _LETTERS,
+    _START,
+    [
+        ["2/5", "1/10", "1/5", "1/10", "1/5"],
+        ["1/6", "1/6", "1/2", 0, "1/6"],
+        ["5/12", "1/12", "1/4", "1/6", "1/12"],
+        ["1/4", "1/4", 0, "1/4", "1/4"],
+        ["1/10", "2/5", "3/10", "1/5", 0],
+    ],
+)
+
+_HASHED = hashed_model(_LETTERS, "pairs")
+PAIRS = Model(_LETTERS, lambda context: _HASHED.next_token(context[-2:]))
+FLAT = iid_model(_LETTERS, ["1/5"] * 5)
+PEAKED = iid_model(_LETTERS, ["3/5", "1/5", "1/10", "1/20", "1/20"])
+
 
 TEXT = 500
 START = 0

@@ -1,17 +1,27 @@
-"""Files of expected failures: what they say, for whom, until when; what is wrong is named."""
+"""Files of expected failures, and of failing cases that are saved."""
 
+import json
 import re
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from specref.conformance.expectations import (
+from proofs_tests.helpers.bugs.verifiers import BUGS
+from specref.conformance.case_files import (
+    FORMAT,
+    NEEDED,
     Expectation,
     expectation_for,
+    failing_cases,
+    load_case,
     load_expected,
     read_expectations,
 )
+from specref.conformance.public import check
+from specref.contracts.capabilities import Capabilities
 
 ENTRY = '[[expected]]\nid = "joint/wide"\nreason = "known to be lenient"\n'
 DEEP = ENTRY.replace("wide", "deep")
@@ -79,7 +89,7 @@ def test_wrong_files_name_the_entry(file: Path, toml: str, message: str) -> None
 @pytest.mark.parametrize("content", [b"[[expected", b"\xff"])
 def test_what_is_no_toml_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{re.escape(str(file))} is not TOML: "):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(case_file))} is not TOML: "):
         read_expectations(file)
 
 
@@ -120,3 +130,85 @@ def test_an_entry_expires_today_unless_another_day_is_named(file: Path) -> None:
     with pytest.raises(ValueError, match="'joint/wide' expired on 2001-01-01"):
         load_expected(file)
     assert load_expected(file, today=date(2001, 1, 1))
+
+
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
+CASE = {
+    "format": FORMAT,
+    "target": "module:verify",
+    "contract": "verify",
+    "check": "joint/wide",
+    "claims": {"rule": "standard"},
+    "seed": 0,
+    "alpha": 1e-9,
+    "detect_tv": 0.05,
+}
+
+
+@pytest.fixture
+def case_file(tmp_path: Path) -> Path:
+    return tmp_path / "case.json"
+
+
+def test_failures_are_saved_and_read_again(case_file: Path) -> None:
+    only = ["smoke", "joint/wide"]
+    report = check(
+        BUGS["lenient"](), only=only, seed=3, detect_tv=0.1, trials=5_000, rule="standard"
+    )
+    (failure,) = report.wrong
+    ((name, case),) = failing_cases(report, "module:verify", 7.5).items()
+    assert name == "joint-wide-seed-3.json"
+    case_file.write_text(json.dumps(case))
+    assert load_case(str(case_file)) == {
+        "format": FORMAT,
+        "target": "module:verify",
+        "folder": str(Path.cwd()),
+        "contract": "verify",
+        "check": "joint/wide",
+        "claims": asdict(Capabilities(rule="standard")),
+        "seed": 3,
+        "alpha": report.alpha,
+        "detect_tv": 0.1,
+        "trials": 5_000,
+        "patience": 7.5,
+        "message": failure.message,
+        "evidence": json.loads(json.dumps(dict(failure.evidence))),
+    }
+
+
+def test_what_is_needed_is_enough(case_file: Path) -> None:
+    assert tuple(CASE) == NEEDED
+    case_file.write_text(json.dumps(CASE))
+    assert load_case(str(case_file)) == CASE
+
+
+WRONG_CASES: dict[str, tuple[Any, str]] = {
+    "no object": ([CASE], f"is no saved case: expected the format '{FORMAT}'"),
+    "format": (
+        {**CASE, "format": "specref case 0"},
+        f"is no saved case: expected the format '{FORMAT}'",
+    ),
+    **{
+        name: ({key: value for key, value in CASE.items() if key != name}, f"has no '{name}'")
+        for name in NEEDED[1:]
+    },
+    "claims that are unknown": (
+        {**CASE, "claims": {"rule": "standard", "speed": 1, "colour": 2}},
+        "has unknown claims: ['colour', 'speed']",
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "message"), WRONG_CASES.values(), ids=list(WRONG_CASES))
+def test_what_is_no_case_is_refused(case_file: Path, case: Any, message: str) -> None:
+    case_file.write_text(json.dumps(case))
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{case_file} {message}')}$"):
+        load_case(str(case_file))
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff"])
+def test_what_is_no_json_is_refused(case_file: Path, content: bytes) -> None:
+    case_file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(case_file))} is not JSON: "):
+        load_case(str(case_file))

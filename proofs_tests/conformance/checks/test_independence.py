@@ -13,8 +13,8 @@ from specref.adapters.reference import verify_tree
 from specref.batched import verifier
 from specref.coins import Coins
 from specref.conformance.checks import CHECKS as ALL_CHECKS
-from specref.conformance.checks import identical
-from specref.conformance.checks.identical import CHECKS
+from specref.conformance.checks import independence
+from specref.conformance.checks.independence import IDENTICAL as CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
@@ -291,7 +291,7 @@ def same_numbers_above(nodes: int) -> Any:
 
 
 def test_rows_of_large_trees_are_compared_with_each_other(monkeypatch) -> None:
-    monkeypatch.setattr(identical, "TREE_SIZES", [(64, 4), (3, 50)])
+    monkeypatch.setattr(independence, "TREE_SIZES", [(64, 4), (3, 50)])
     assert result(verify_tree, TREES, contract=TREE).status == Status.PASSED
     wrong = result(same_numbers_above(64), TREES, contract=TREE)
     assert (wrong.status, wrong.finding) == (Status.FAILED, Finding.DEPENDENCE)

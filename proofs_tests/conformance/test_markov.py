@@ -15,9 +15,9 @@ from proofs_tests.helpers.first_order import chain
 from specref.algorithms.decoding import Step, decode
 from specref.chance import Sampled
 from specref.conformance.checks.texts import transitions
+from specref.conformance.greedy import greedy_text, judge_greedy
+from specref.conformance.markov import Chain, judge_markov
 from specref.conformance.status import Finding, Status
-from specref.conformance.texts.greedy import greedy_text, judge_greedy
-from specref.conformance.texts.markov import Chain, judge_markov
 from specref.contracts.functions import Generate
 from specref.models import Model, hashed_model, markov_model
 from specref.rules import RULES

@@ -1,1 +1,0 @@
-"""Whole texts: several iterations, long chains, argmax decoding."""
