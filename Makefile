@@ -19,11 +19,11 @@ help:
 	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
 	@echo "make mutants    changes one file (MODULE=) in small ways, and shows what no test (TESTS=) notices"
 	@echo "make benchmark  measured ratios and times, side by side"
-	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
+	@echo "make engines    installs engines one after the other, judges them, writes docs/records/scoreboard.md"
 	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
 	@echo "make models-check  checks texts of these models, method by method; says how long before"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
-	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
+	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/records/benchmarks.md"
 
 # By module: pip may replace the script meanwhile, as in .ci/run.
 verify: .venv/core
@@ -119,7 +119,7 @@ cuda-rest:
 	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py --ignore $(JUDGED)
 
 cuda-record:
-	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/records/benchmarks.json --markdown docs/benchmarks.md
+	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/records/benchmarks.json --markdown docs/records/benchmarks.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

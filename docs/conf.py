@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
-from proofs_tests.pages import built, site  # noqa: E402
+from proofs_tests.pages import built, redirects, site  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -31,6 +31,7 @@ project, copyright, author = "specref", "the specref authors, Apache-2.0", "the 
 version = release = specref.__version__
 extensions = [
     "myst_parser",
+    "proofs_tests.pages.formulas",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
@@ -40,6 +41,9 @@ html_theme, html_title, html_show_sphinx = "furo", "specref", False
 html_extra_path = ["playground.js"]
 html_static_path = html_css_files = ["site.css"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"
 bibtex_bibfiles = ["references.bib"]
 default_role, smartquotes = "literal", False  # two hyphens are an option
 napoleon_google_docstring, napoleon_use_ivar = False, True
@@ -49,19 +53,21 @@ autodoc_member_order = "bysource"
 
 # Pages that are written, in the sections of docs/index.md, after those that it lists.
 SECTIONS = {
-    "Start": [f"generated/{one}" for one in ("prove", "oracle", "real-models", "playground")],
-    "Papers": ["generated/references"],
-    "Reference": [
-        f"generated/{one}" for one in ("cli", "contracts", "capabilities", "checks", "names")
-    ],
-    "Contributing": ["generated/overview", "generated/contributing", "generated/changelog"],
-}  # fmt: skip
+    "Explanation": ["generated/playground"],
+    "Reference": ["generated/cli", "generated/references"],
+    "Project": ["generated/overview", "generated/contributing", "generated/changelog"],
+}
 BELOW = {
-    "algorithms": ("Rules", [f"generated/rules/{name}" for name in RULES]),
+    "choose-an-algorithm": ("Rules", [f"generated/rules/{name}" for name in RULES]),
+    "checks": (
+        "Lists",
+        [f"generated/{one}" for one in ("contracts", "capabilities", "checks", "names")],
+    ),
     "claims": ("Papers", [f"generated/papers/{one}" for one in site.claims.SOURCES]),
     "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.MODULES)]),
 }  # fmt: skip
 
+LISTED = re.compile(r"^\* \[[^]]*\]\(([\w/-]+)\.md\)", flags=re.MULTILINE)
 LONG_NAME, PAUSE = 11, re.compile(r"(?<=[/_\]])(?=\w)|(?<=\.)(?=[A-Za-z_])")
 PRE = '<span class="pre">{}</span>'
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
@@ -106,9 +112,10 @@ def ancestors(node: nodes.Node) -> list[nodes.Node]:
 
 def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give a page of docs its place in the site: links to rules, and what is below it."""
-    if "/" in docname:
+    folder = str(Path("docs", docname).parent)
+    if folder not in ("docs", "docs/records"):
         return
-    text = site.relinked(built.page(docname, source[0]), "docs", "docs")
+    text = site.relinked(built.page(docname, source[0]), folder, folder)
     if docname in BELOW:
         text += toctree(*BELOW[docname], app)
     if docname == "api":
@@ -117,18 +124,21 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
         text = site.linked_rows(text)
     if docname == "index":
         _, *sections = text.split("\n## ")
-        text = site.beginning_of_readme()
+        text = site.home()
         for section in sections:
             name = section.split("\n", 1)[0]
-            listed = re.findall(r"^\* \[[^]]*\]\(([\w-]+)\.md\)", section, flags=re.MULTILINE)
-            hidden = toctree(name, listed, app, ":hidden:")
-            text += f"\n## {section}{hidden}{toctree(name, SECTIONS.get(name, []), app)}"
+            listed = [*LISTED.findall(section), *SECTIONS.get(name, [])]
+            text += toctree(name, listed, app, ":hidden:")
+    if docname == "records/index":
+        there = [name for name in LISTED.findall(text) if "/" not in name]
+        text += toctree("Records", there, app, ":hidden:")
     source[0] = text
 
 
 def toctree(caption: str, names: list[str], app: Sphinx, *options: str) -> str:
     """A table of contents of those pages that there are; visible ones repeat no caption."""
-    there = [name for name in names if (Path(app.srcdir) / f"{name}.md").exists()]
+    folder = Path(app.srcdir, app.env.docname).parent
+    there = [name for name in names if (folder / f"{name}.md").exists()]
     if not there:
         return ""
     said = [f":caption: {caption}"] if options else [":maxdepth: 1"]
@@ -233,6 +243,7 @@ def with_pictures(app: Sphinx, error: Exception | None) -> None:
         page = (Path(app.srcdir) / "playground.html").read_text(encoding="utf-8")
         page = page.replace("<header>", f"<header>\n{site.WAY_BACK}", 1)
         (Path(app.outdir) / "playground.html").write_text(page, encoding="utf-8")
+        redirects.write(Path(app.outdir))
 
 
 def setup(app: Sphinx) -> None:

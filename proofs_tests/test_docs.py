@@ -155,9 +155,9 @@ def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
 
     The sampler that draws from p after a rejection is found without random numbers, and shrunk.
     """
-    (page,) = blocks(ROOT / "docs" / "tests.md", "python")
+    (page,) = blocks(ROOT / "docs" / "tests-and-ci.md", "python")
     namespace: dict = {}
-    exec(compile(page, "tests.md", "exec"), namespace)
+    exec(compile(page, "tests-and-ci.md", "exec"), namespace)
     with pytest.warns(InconclusiveWarning):
         namespace["test_black_box"]()
     namespace["test_rule"]()

@@ -20,7 +20,7 @@ Generated, with `records/benchmarks.json`, by
 <!-- not run: it measures all of this page again -->
 ```sh
 python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json \\
-    --markdown docs/benchmarks.md
+    --markdown docs/records/benchmarks.md
 ```
 
 On a machine without CUDA what needs it is not_run, unless the file has it from another machine;

@@ -1,7 +1,7 @@
 """The recorded benchmarks: measured into JSON, and the page that is rendered from it.
 
 Run: python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json
-     --markdown docs/benchmarks.md
+     --markdown docs/records/benchmarks.md
 """
 
 import datetime

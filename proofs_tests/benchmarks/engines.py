@@ -55,7 +55,7 @@ from specref.report.machine import write_json
 
 ROOT = Path(specref.__file__).parents[1]
 DOCS = ROOT / "docs"
-RECORD, TROPHIES = DOCS / "records" / "scoreboard.json", DOCS / "trophies.md"
+RECORD, TROPHIES = DOCS / "records" / "scoreboard.json", DOCS / "records" / "trophies.md"
 ROWS = "Rows of the [scoreboard](scoreboard.md): "
 INSTALLING = 1_800.0
 PARTS = ("rows", "stronger", "undecided")
@@ -407,7 +407,7 @@ def write_page(record: Path) -> None:
     ]
     more = [read_board(record, part) for part in PARTS[1:]]
     page = board_page([*rows, *untried], *more, sections=sections(TROPHIES.read_text("utf-8")))
-    file = DOCS / "scoreboard.md" if record == RECORD else record.with_suffix(".md")
+    file = DOCS / "records" / "scoreboard.md" if record == RECORD else record.with_suffix(".md")
     write_json(str(file), page.rstrip("\n"))
 
 

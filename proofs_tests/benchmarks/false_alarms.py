@@ -1,4 +1,4 @@
-"""How often does a campaign call a lossless sampler LOSSY? Recorded in docs/statistics.md.
+"""How often does a campaign call a lossless sampler LOSSY? Recorded in docs/how-verdicts-work.md.
 
 Each null campaign draws 3,000 blocks from the exact law of a lossless rule (in turn: standard,
 and controls whose accepted lengths differ), and reports twelve times. Two rates are counted for

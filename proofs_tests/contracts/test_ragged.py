@@ -551,7 +551,7 @@ def test_the_parameter_of_an_engine_is_named_with_its_page(contract: Contract) -
     function = eval(f"lambda {ARGUMENTS}, bonus_token_ids, sampling_metadata: None")
     told = (
         "contract ragged: it does not give sampling_metadata: expected a default, or an adapter "
-        "as in docs/engines.md#vllm"
+        "as in docs/check-an-engine-sampler.md#vllm"
     )
     with pytest.raises(TypeError, match=f"; {told}$"):
         check(function, contract=contract)

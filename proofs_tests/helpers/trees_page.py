@@ -1,9 +1,9 @@
-"""The tree verifier that docs/trees.md shows."""
+"""The tree verifier that docs/trees-and-loops.md shows."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "trees.md"
+PAGE = Path(__file__).parents[2] / "docs" / "trees-and-loops.md"
 
 
 CODE = next(

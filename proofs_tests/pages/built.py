@@ -11,13 +11,13 @@ from specref.report.schema import write_schemas
 
 APPENDED: Mapping[str, Callable[[], str]] = {
     "api": api.tables,
-    "strata": strata.tables,
-    "json-reports": json_reports.tables,
+    "checks": strata.tables,
+    "formats": json_reports.tables,
 }
 WHOLE: Mapping[str, Callable[[], str]] = {
-    "zoo": measured.zoo_page,
-    "everywhere_zoo": measured.everywhere_zoo_page,
-    "dominance": measured.dominance_of_all,
+    "records/zoo": measured.zoo_page,
+    "records/everywhere_zoo": measured.everywhere_zoo_page,
+    "records/dominance": measured.dominance_of_all,
 }
 NAMES = (*APPENDED, *WHOLE)
 

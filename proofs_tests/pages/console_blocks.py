@@ -27,7 +27,11 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "records").glob("*.md")),
+]
 BLOCK = re.compile(
     r"(?P<markers>(?:^<!--[^\n]*-->\n+)*)"
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",

@@ -1,4 +1,4 @@
-"""The fields of what `--json` writes, for docs/json-reports.md on the site, from the schemas."""
+"""The fields of what `--json` writes, for docs/formats.md on the site, from the schemas."""
 
 import json
 import re

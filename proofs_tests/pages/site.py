@@ -54,7 +54,7 @@ RULE_PAGES = {
 PAGES_ELSEWHERE = {
     "ARCHITECTURE.md": "overview", "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changelog", "README.md": "../index",
-    "docs/playground.html": "playground", "README.md#is-your-rule-lossless": "prove",
+    "docs/playground.html": "playground",
 }  # fmt: skip
 
 
@@ -77,9 +77,6 @@ def write(folder: Path) -> None:
 
 def pages() -> Iterator[tuple[str, str]]:
     """(name, Markdown) of each page."""
-    yield "prove", section_of_readme("Is your rule lossless?")
-    yield "oracle", section_of_readme("Fifteen lines of oracle")
-    yield "real-models", section_of_readme("With real models")
     for file in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / file).read_text(encoding="utf-8")
         yield PAGES_ELSEWHERE[file], relinked(text, "", "docs/generated")
@@ -138,16 +135,13 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
     def link(found: re.Match[str]) -> str:
         text, (target, hash_, anchor) = found[1], found[2].partition("#")
         path = Path(os.path.normpath(Path(folder, target)))
-        outside = path.suffix == ".md" and str(path.parent) not in (".", "docs")
+        outside = path.suffix == ".md" and str(path.parent) not in (".", "docs", "docs/records")
         if not target:
             return found[0]
         if Path(ROOT, path).is_dir() or outside:
             return text
         if path in RULE_PAGES:
             path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
-        elif f"{path}#{anchor}" in PAGES_ELSEWHERE:
-            path = Path("docs/generated", f"{PAGES_ELSEWHERE[f'{path}#{anchor}']}.md")
-            hash_ = anchor = ""
         elif str(path) in PAGES_ELSEWHERE:
             path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
         shown_text = "" if text.endswith(".md") else text
@@ -173,18 +167,10 @@ def by_theme(found: re.Match[str]) -> str:
     )
 
 
-def section_of_readme(title: str) -> str:
-    """A section of README as a page."""
+def home() -> str:
+    """README as the first page, without its list of pages, which the sidebar has."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    body = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return relinked(f"# {title}\n{body}", "", "docs/generated")
-
-
-def beginning_of_readme() -> str:
-    """README up to its second part: what the visitor gets."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = text.replace("(#is-your", "(README.md#is-your")
-    return relinked(text.split("\n## ")[0], "", "docs")
+    return relinked(text.split("\n## Read on")[0], "", "docs")
 
 
 def linked_rows(page: str) -> str:
@@ -261,9 +247,9 @@ def rule_page(rule: Rule) -> str:
         if rule.accepts_equals
         else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
-        "when to take it": f"{WHEN.get(rule.name, '')} [Which rule?](../../algorithms.md)",
+        "when to use it": f"{WHEN.get(rule.name, '')} [Choose](../../choose-an-algorithm.md)",
         "statements about it": rows_about(rule),
-        "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
+        "published test vectors": "[yes](../../other-languages.md)" if rule.vectors else "no",
     }
     parts = [
         f"# {rule.name}\n\n*{told['text'].rstrip('.')}.*\n",
@@ -443,8 +429,8 @@ specref verify --everywhere
 ```
 
 The first enumerates toy pairs. The second is for every p and q over small vocabularies
-([what that means](../../everywhere.md));
-[the page of all rules](../../everywhere_rules.md) has what it proved.
+([what that means](../../proofs-for-all-p-and-q.md));
+[the page of all rules](../../records/everywhere_rules.md) has what it proved.
 """
 
 
@@ -459,7 +445,7 @@ def bugs(rule: Rule) -> str:
     )
     return f"""## Known bugs, and rules that look like one
 
-From [the zoo](../../zoo.md), where the checks that find each are listed:
+From [the zoo](../../records/zoo.md), where the checks that find each are listed:
 
 {rows_of(("id", "formula", "law", "seen in"), rows)}"""
 
@@ -682,11 +668,11 @@ def summary(value: Any) -> str:
 LISTED_AS = {"claims": "capabilities"}
 INTRODUCTIONS = {
     "contracts": "How an implementation is called: `--contract NAME`. The guides have examples: "
-    "[verify](../judge-your-sampler.md), [ragged](../engines.md), [text](../engines-text.md).",
+    "[verify](../check-a-sampler.md), [ragged](../check-an-engine-sampler.md), "
+    "[text](../check-an-engine.md).",
     "claims": "What an implementation says of itself: `--claim NAME=VALUE`, or `@capable`. What "
     "is not claimed is not checked, and counted as `not_applicable`.",
-    "checks": "What the kit asks: `--only ID`. Stages are said in "
-    "[the guide](../judge-your-sampler.md#3-read-the-verdict).",
+    "checks": "What the kit asks: `--only ID`. Stages are said in [the guide](../checks.md).",
     "names": "Implementations that are known by name: `specref check NAME`. Whether one is "
     "installed is said by `specref list names` on your machine.",
 }

@@ -1,4 +1,4 @@
-"""In which situations the kit judges, for docs/strata.md: from the kit's own tables."""
+"""In which situations the kit judges, for docs/checks.md: from the kit's own tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""When to take each rule, in a sentence: docs/algorithms.md, read from its rules."""
+"""When to take each rule, in a sentence: docs/choose-an-algorithm.md, read from its rules."""
 
 from collections.abc import Mapping
 

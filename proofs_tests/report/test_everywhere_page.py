@@ -147,16 +147,18 @@ def test_which_rule_accepts_more_is_a_page(
     assert left == code
     assert headline in Page(text).text
     assert f'class="verdict {kind}"' in text
-    page = tmp_path / "answers.md"
+    page = tmp_path / "records" / "answers.md"
+    page.parent.mkdir()
     CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
-    assert "docs/everywhere.md. Of a block" in page.read_text()
-    assert "](everywhere.md)" not in page.read_text()
-    (tmp_path / "everywhere.md").touch()
+    assert "docs/proofs-for-all-p-and-q.md. Of a block" in page.read_text()
+    assert "proofs-for-all-p-and-q.md)" not in page.read_text()
+    (tmp_path / "proofs-for-all-p-and-q.md").touch()
     CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
-    assert "[docs/everywhere.md](everywhere.md). Of a block" in page.read_text()
+    link = "[docs/proofs-for-all-p-and-q.md](../proofs-for-all-p-and-q.md)"
+    assert f"{link}. Of a block" in page.read_text()
 
 
 def test_the_link_is_there_where_the_page_is() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    assert within_docs(str(docs / "mine.md"))
+    assert within_docs(str(docs / "records" / "mine.md"))
     assert not within_docs("/mine.md")

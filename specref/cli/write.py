@@ -107,7 +107,7 @@ def _check_language(target: str | None, language: str | None, described: bool) -
 
 
 def harness(language: str) -> str:
-    """A program that speaks docs/runner-contract.md, to be filled in.
+    """A program that speaks docs/other-languages.md, to be filled in.
 
     Examples
     --------

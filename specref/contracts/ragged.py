@@ -25,7 +25,7 @@ DRAFT_LAWS = ("draft_probs", "draft_logits")
 SPARSE = ("draft_top_ids", "draft_top_probs")
 BONUS = ("bonus_token_ids", "bonus_probs", "bonus_logits")
 OTHERS = ("temperature", "max_spec_len")
-PAGE = "docs/engines.md"
+PAGE = "docs/check-an-engine-sampler.md"
 SECTIONS = {"sampling_metadata": "#vllm"}
 """{parameter of an engine: where the page shows a function that fills it in}."""
 RANDOMNESS = ("rng", "coins", "generator", "generators", "seeds")
@@ -63,7 +63,7 @@ def problem(signature: inspect.Signature) -> str:
     >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens: None))
     'expected one of target_probs, target_logits'
     >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens, target_probs, k: 0))
-    'it does not give k: expected a default, or an adapter as in docs/engines.md'
+    'it does not give k: expected a default, or an adapter as in docs/check-an-engine-sampler.md'
     """
     by_name = [
         one.name

@@ -1,4 +1,4 @@
-"""Samplers in other languages: programs that answer JSON lines (docs/runner-contract.md)."""
+"""Samplers in other languages: programs that answer JSON lines (docs/other-languages.md)."""
 
 from specref.process.errors import CannotStartError, EndedError, SamplerError
 from specref.process.process import Process

@@ -46,7 +46,7 @@ class Process:
     Raises
     ------
     CannotStartError
-        It cannot be started, or does not answer `start` as specified in docs/runner-contract.md.
+        It cannot be started, or does not answer `start` as specified in docs/other-languages.md.
     ValueError
         The command is empty, its quotes do not match, or `timeout` is not positive.
 

@@ -10,7 +10,7 @@ from specref.report.layout import Column, Prose, Table
 from specref.verification.everywhere import Answer, Box
 from specref.verification.questions import QUESTIONS
 
-ARGUMENT = "everywhere.md"
+ARGUMENT = "../proofs-for-all-p-and-q.md"
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
 HEADINGS = (
     *("rule", "tokens", "lookahead", "verdict"),
@@ -75,13 +75,14 @@ def summary(answers: Sequence[Answer]) -> str:
 
 
 def within_docs(file: str) -> bool:
-    """Whether a page that is written there is beside docs/everywhere.md, which it links to."""
+    """Whether a page that is written there is in a folder of docs, so that it has links."""
     return (Path(file).resolve().parent / ARGUMENT).is_file()
 
 
 def linked_argument(*, linked: bool) -> str:
-    """The page that says what such a proof is: a link from pages beside it, else its name."""
-    return f"[docs/{ARGUMENT}]({ARGUMENT})" if linked else f"docs/{ARGUMENT}"
+    """The page that says what such a proof is: a link from records, else its name."""
+    name = f"docs/{Path(ARGUMENT).name}"
+    return f"[{name}]({ARGUMENT})" if linked else name
 
 
 def everywhere_page(
@@ -92,7 +93,7 @@ def everywhere_page(
     Parameters
     ----------
     linked : bool
-        Whether it may link to docs/everywhere.md.
+        Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
     lines = [
         "# Steps of the zoo, for every p and q" if zoo else "# Rules, for every p and q",

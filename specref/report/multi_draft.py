@@ -1,7 +1,7 @@
-"""The exact tables of `docs/multi-draft.md`: what every rule accepts, on named pairs.
+"""The exact tables of `docs/records/multi-draft.md`: what every rule accepts, on named pairs.
 
-``python -m specref.report.multi_draft docs/multi-draft.md`` writes them between the marks of the
-page, and nothing else; without a page it prints them.
+``python -m specref.report.multi_draft docs/records/multi-draft.md`` writes them between the marks
+of the page, and nothing else; without a page it prints them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Families of laws are what docs/strata.md says of them; sets are what their names say."""
+"""Families of laws are what docs/checks.md says of them; sets are what their names say."""
 
 from collections.abc import Callable
 from typing import Any

@@ -51,7 +51,7 @@ torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
-TROPHIES = console_blocks.ROOT / "docs" / "trophies.md"
+TROPHIES = console_blocks.ROOT / "docs" / "records" / "trophies.md"
 AB = Vocabulary("ab")
 EVEN = Model(AB, lambda context: ["1/2", "1/2"])
 TURNING = Model(AB, lambda context: [0, 1] if context[-1:] == (0,) else [1, 0])
@@ -59,7 +59,7 @@ LEANING = Model(AB, lambda context: ["1/4", "3/4"] if context[-1:] == (0,) else 
 
 
 def on_the_page(name: str) -> Callable[..., Any]:
-    """A function of a Python block of docs/trophies.md."""
+    """A function of a Python block of docs/records/trophies.md."""
     for block in console_blocks.blocks(TROPHIES):
         if block["language"] == "python" and f"def {name}(" in block["text"]:
             space: dict[str, Any] = {}
@@ -1071,7 +1071,7 @@ def test_what_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "tensorrt_llm", None)
     tensorrt = IMPLEMENTATIONS["tensorrt-llm"]
     assert tensorrt.not_run == "not_run (tensorrt_llm is not installed)"
-    assert tensorrt.remedy == "its wheel needs CUDA; docs/engines.md has a block"
+    assert tensorrt.remedy == "its wheel needs CUDA; docs/check-an-engine-sampler.md has a block"
 
 
 def test_kernels_without_cuda_ask_for_the_interpreter(

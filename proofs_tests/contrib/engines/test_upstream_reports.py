@@ -10,7 +10,7 @@ import pytest
 
 from proofs_tests.pages import console_blocks
 
-PAGE = console_blocks.ROOT / "docs" / "upstream-reports.md"
+PAGE = console_blocks.ROOT / "docs" / "records" / "upstream-reports.md"
 START, *SECTIONS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
 BY_DESIGN = "github-medusa-typical"
 RUN = {

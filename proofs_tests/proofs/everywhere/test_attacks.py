@@ -1,4 +1,4 @@
-"""What comes of rules that were written in order to be called proved; docs/everywhere.md says it.
+"""Rules that were written in order to be called proved: how each is judged.
 
 Six of them are called proved: each leaves the box of what is claimed, and the page names it.
 """

@@ -47,10 +47,10 @@ INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
 
-What came of engines that were installed from PyPI, and of clones (`github-…`,
-[how](engines.md#small-packages-and-clones)), judged by their registered adapters
-(`specref list names`), one row for each way in which an engine speculates. Written from
-[scoreboard.json](records/scoreboard.json) by the command that does it all again:
+Engines that were installed from PyPI, and clones (`github-…`,
+[how](../check-an-engine-sampler.md#small-packages-and-clones)), tested with their adapters
+(`specref list names`). There is a row for each way in which an engine speculates. Written from
+[scoreboard.json](scoreboard.json) by the command that does it all again:
 
 <!-- not run: it installs engines, one after the other; minutes to an hour -->
 ```sh

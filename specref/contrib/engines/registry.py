@@ -428,7 +428,7 @@ ALL = (
         "tensorrt-llm",
         RAGGED,
         "TensorRT-LLM",
-        "its wheel needs CUDA; docs/engines.md has a block",
+        "its wheel needs CUDA; docs/check-an-engine-sampler.md has a block",
         "tensorrt_llm",
     ),
     *(

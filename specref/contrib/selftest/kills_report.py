@@ -91,7 +91,7 @@ def zoo_markdown(matrix: Matrix, *, pictured: bool = False) -> str:
     ----------
     matrix : Matrix
     pictured : bool
-        Whether the heat map of docs/pictures is beside the page.
+        Whether the page is in a folder beside docs/pictures, which has the heat map.
     """
     lines = [TITLE.format(**matrix.counts, seed=matrix.seed, detect_tv=matrix.detect_tv)]
     if pictured:
@@ -126,12 +126,13 @@ dependence between rows have none.
 
 
 PICTURE = """<picture>
-  <source media="(prefers-color-scheme: dark)" srcset="pictures/kills-dark.svg">
-  <img alt="{said}" src="pictures/kills-light.svg" width="640">
+  <source media="(prefers-color-scheme: dark)" srcset="../pictures/kills-dark.svg">
+  <img alt="{said}" src="../pictures/kills-light.svg" width="640">
 </picture>
 
-A line for each mutant, a column for each stage of checks; [pictures.md](pictures.md) says how to
-read it. `specref zoo --html FILE` writes it with names and numbers.
+A line for each known bug, and at the left where it departs from its rule; a column for each stage
+of checks. An empty cell is a stage that the bug passed, or whose checks are for another contract.
+`specref zoo --html FILE` writes the map with names and numbers.
 """
 
 

@@ -95,7 +95,7 @@ A bug may act in one situation alone: at one batch size, for one kind of row, wh
 passed. Each situation below was met by an implementation that is right everywhere else, with each
 of these bugs; the cell is the first stratum that fails it or, where
 none does, the first of the other checks that are named below.
-Written by `specref zoo --triggers --markdown docs/triggers.md`. {total}.
+Written by `specref zoo --triggers --markdown docs/records/triggers.md`. {total}.
 """
 SECTION = """## Contract {contract}
 

@@ -35,7 +35,7 @@ def vocabularies_command(
     Examples:
       specref vocabularies
       specref vocabularies --only overlap --from downloads
-      specref vocabularies --markdown docs/vocabularies.md
+      specref vocabularies --markdown docs/records/vocabularies.md
     """
     if markdown:
         check_destination(markdown)

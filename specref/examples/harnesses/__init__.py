@@ -1,1 +1,1 @@
-"""Programs to start from, printed by `specref write`: they speak docs/runner-contract.md."""
+"""Programs to start from, printed by `specref write`: they speak docs/other-languages.md."""

@@ -1,5 +1,5 @@
 // A sampler as a program: replace verify. Build: g++ -O2 -o sampler sampler.cpp (no libraries).
-// Judge it: specref check process:./sampler. The protocol: docs/runner-contract.md of specref.
+// Judge it: specref check process:./sampler. The protocol: docs/other-languages.md of specref.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>

@@ -1,6 +1,6 @@
 // A sampler as a program: replace verify. Build: go build sampler.go (standard library alone).
 // Not run by specref's own tests. Judge it: specref check process:./sampler. The protocol:
-// docs/runner-contract.md of specref.
+// docs/other-languages.md of specref.
 package main
 
 import (

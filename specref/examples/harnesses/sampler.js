@@ -1,5 +1,5 @@
 // A sampler as a program: replace verify. No packages.
-// Judge it: specref check "process:node sampler.js". The protocol: docs/runner-contract.md.
+// Judge it: specref check "process:node sampler.js". The protocol: docs/other-languages.md.
 "use strict";
 
 // Accepted drafts and one more token. Row i of p and q is the law after i drafts.

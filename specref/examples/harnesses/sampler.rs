@@ -1,5 +1,5 @@
 // A sampler as a program: replace verify. Build: rustc -O sampler.rs (no crates).
-// Judge it: specref check process:./sampler. The protocol: docs/runner-contract.md of specref.
+// Judge it: specref check process:./sampler. The protocol: docs/other-languages.md of specref.
 use std::io::BufRead;
 
 struct Random(u64); // SplitMix64

@@ -1,5 +1,5 @@
 // A sampler as a program: replace verify. Build: swiftc -O sampler.swift. Not run by specref's
-// own tests. Judge it: specref check process:./sampler. The protocol: docs/runner-contract.md.
+// own tests. Judge it: specref check process:./sampler. The protocol: docs/other-languages.md.
 import Foundation
 
 struct Random: RandomNumberGenerator {  // SplitMix64
