@@ -161,6 +161,7 @@ def test_help_of_all_commands_is_the_first_line_of_each() -> None:
         assert f"{name} {told}" in text
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("command", "unused"),
     [
@@ -631,6 +632,7 @@ def test_prove_says_what_it_enumerated(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.deep
 def test_prove_does_not_depend_on_the_workers(tmp_path: Path) -> None:
     """A file that is no module, with an error type of its own: workers load it by its name."""
     rule = tmp_path / "rule.py"

@@ -265,6 +265,7 @@ def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr == "error: --cluster needs Dask: pip install distributed\n"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("command", [("verify",), ("prove", "specref.algorithms.standard:step")])
 def test_one_of_workers_and_cluster(command: tuple[str, ...]) -> None:
     result = specref(*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2")

@@ -48,6 +48,7 @@ def template(
     return built(request.param, folder), folder
 
 
+@pytest.mark.deep(one_in=2)
 def test_templates_are_lossless(
     template: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

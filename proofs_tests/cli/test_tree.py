@@ -37,6 +37,7 @@ def test_help_tells_of_trees() -> None:
     assert "topdown" in text
 
 
+@pytest.mark.deep
 def test_a_lossless_sampler_passes(files: Path) -> None:
     declared = ("--contract", "tree", "--algorithm", "topdown")
     result = run("check", "right.py:verify_tree", *declared, *QUICK, "--json", "report.json")

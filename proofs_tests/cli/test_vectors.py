@@ -327,6 +327,7 @@ def test_they_are_part_of_the_package() -> None:
     assert publishing.FOLDER.is_relative_to(Path(specref.__file__).parent)
 
 
+@pytest.mark.deep
 def test_workers_give_the_same_record(samplers: str, tmp_path: Path) -> None:
     """Processes that load a sampler by its name, which prints; and files that are built."""
     files = [tmp_path / f"{workers}.json" for workers in "12"]

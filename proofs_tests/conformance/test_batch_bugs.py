@@ -69,6 +69,7 @@ def diagnosis(sampler, **options):
     return check(sampler, only=["joint/wide"], **options).diagnosis
 
 
+@pytest.mark.deep
 def test_a_bonus_row_of_the_request_before_is_named() -> None:
     found = diagnosis(of_row_before)
     assert found.known

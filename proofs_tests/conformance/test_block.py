@@ -95,7 +95,7 @@ def test_the_clean_rule_passes_with_its_own_lengths() -> None:
     assert {r.id for r in report.results if r.status == Status.PASSED} >= {*BLOCKS, "joint/eos"}
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
     report = judged_step(entry.step, only=LENGTHS, tv=0.05)
@@ -123,6 +123,7 @@ def test_every_mutant_is_lossy_by_enumeration_and_by_samples(name: str) -> None:
     assert name in report.diagnosis.candidates[0].ids
 
 
+@pytest.mark.deep
 def test_the_product_of_uniforms_is_lossy() -> None:
     """It has no closed form for three drafts, nor where float P_i are not monotone."""
     fixture = CHAIN_FIXTURES["wide"]
@@ -197,6 +198,7 @@ def test_block_verification_keeps_no_more_than_that() -> None:
     assert report.failures == ()
 
 
+@pytest.mark.deep
 def test_the_reference_is_what_its_coins_decide() -> None:
     # Rows are verified one by one here, and a rare draft takes thousands.
     asked = [one.id for one in CHECKS if one.id.startswith(("replay", "boundary"))]

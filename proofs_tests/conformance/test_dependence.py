@@ -94,7 +94,7 @@ def test_the_mean_of_a_bet_over_all_orders_is_one(monkeypatch: pytest.MonkeyPatc
         assert bets.max() > 1.5
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep
 @pytest.mark.parametrize("law", ["clean", *list(WRONG_LAWS)[::6]])
 def test_independent_rows_of_any_law_are_not_called_dependent(law: str) -> None:
     """Six runs each at alpha 1/20; more than 3 alarms have probability below 1e-4."""

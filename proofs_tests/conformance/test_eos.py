@@ -44,6 +44,7 @@ def messages(implementation: Any, contract: str) -> dict[str, str]:
     return {result.id: result.message for result in report.failures}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("implementation", "contract", "ids"),
     [
@@ -60,6 +61,7 @@ def test_tokens_after_eos_are_asked_about(
     assert all(message.endswith(AFTER_EOS) for message in found.values())
 
 
+@pytest.mark.deep
 def test_other_failures_are_not_put_down_to_it() -> None:
     """The last token is impossible before EOS, too, or the law is wrong without it."""
 

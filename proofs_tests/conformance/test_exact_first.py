@@ -45,6 +45,7 @@ def test_a_report_leads_with_the_verdict_and_is_short(report: Any) -> None:
     assert report.summary.next[0].endswith("--only joint/probed")
 
 
+@pytest.mark.deep
 def test_all_is_sampled_where_that_is_asked_for() -> None:
     asked = specref.check(lossy.verify, one_hot=False, only=FEW)
     assert [one.id for one in asked.failures] == ["joint/probed", "joint/wide"]

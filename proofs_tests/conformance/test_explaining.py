@@ -373,6 +373,7 @@ def outcomes(verify: Any, only: list[str] = STRATA, **options: Any) -> dict[str,
     return {r.id: r for r in check(verify, only=only, detect_tv=0.15, **options).results}
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_a_failure_does_not_hide_in_which_situations_a_sampler_fails() -> None:
     """Wrong in many rows, as in stage joint, and in the last row of a few."""
@@ -394,6 +395,7 @@ def test_a_failure_does_not_hide_in_which_situations_a_sampler_fails() -> None:
     assert facts([found["strata/batches-to-16"]]) == facts(alone.values())
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_strata_of_dependent_blocks_of_no_answers_and_in_bad_form_stay_blocked() -> None:
     """Their bets take independence for granted."""

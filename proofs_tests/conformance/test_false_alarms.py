@@ -35,6 +35,7 @@ def one_alpha(blocks: np.ndarray, alpha: float) -> tuple[bool, bool]:
     return campaign.peak >= -math.log(alpha), lossy
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS)
 def test_one_watched_campaign_stands_for_one_at_each_alpha(bug: str) -> None:
     blocks, weights = block_law(FIXTURES["eos"], MUTANTS[bug])

@@ -84,6 +84,7 @@ def test_mutants_are_found(id_: str) -> None:
     assert judged(by(MUTANTS[id_].step)).verdict == Verdict.LOSSY
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("id_", NEAR)
 def test_mutants_close_to_the_target_need_more_tokens(id_: str) -> None:
     assert judged(by(MUTANTS[id_].step)).verdict == Verdict.INCONCLUSIVE

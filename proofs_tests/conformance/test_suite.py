@@ -338,6 +338,7 @@ def test_a_check_is_the_same_alone_and_among_others() -> None:
     assert among["joint/wide"].message == alone.message
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_causes_block_what_depends_on_them() -> None:
     report = check(BUGS["bonus of the longest row"](), only=ASKED)
     found = statuses(report.results)

@@ -83,6 +83,7 @@ def line_of(function: Callable[..., Any]) -> int:
     return start + next(n for n, line in enumerate(lines) if MARK in line)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("verify", "name", "guilty"),
     [

@@ -425,7 +425,7 @@ def adapted(way: Callable[..., Any], claims: dict[str, Any]) -> Callable[..., An
     return limited(way, claims["batch"]) if "batch" in claims else way
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize(("way", "claims"), list(combinations()))
 def test_every_way_to_be_called_passes(way: Callable[..., Any], claims: dict[str, Any]) -> None:
     # A clean sampler fails with probability at most 1e-9; so few trials leave the law open.

@@ -70,6 +70,7 @@ def test_a_sampler_that_draws_globally_for_the_others_passes() -> None:
     assert report.counts["passed"] == len(LAW), report
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("bug", "found"),
     [

@@ -56,6 +56,7 @@ def same(laws: Any) -> Any:
 # Logits.
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_sampler_that_takes_the_softmax_passes(dtype: str) -> None:
     report = judged(reading(clean), rule="standard", dtype=dtype)
@@ -76,12 +77,13 @@ def test_a_sampler_that_forgets_it_fails(target: Any, drafter: Any) -> None:
     assert judged(reading(clean, target, drafter), blocking=False).exit_code == 1
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", ["residual is p", "bonus of the longest row", "lenient"])
 def test_bugs_are_found_beneath_logits(bug: str) -> None:
     assert judged(reading(BUGS[bug]())).exit_code == 1
 
 
+@pytest.mark.deep
 def test_probabilities_are_given_unless_it_is_claimed() -> None:
     assert judged(clean, inputs="probs").exit_code == 0
     assert judged(reading(clean), inputs="probs", blocking=False).exit_code == 1
@@ -111,7 +113,7 @@ def by_coins(
     return reference.verify(p, q, draft_tokens, rng=rng, coins=coins)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_coins_are_not_replayed_one_by_one(dtype: str) -> None:
     report = check(by_coins, only=QUICK, detect_tv=0.1, dtype=dtype)
@@ -169,6 +171,7 @@ def test_a_sampler_may_use_its_arguments_as_scratch() -> None:
     assert check(wrong, only=QUICK, detect_tv=0.1, in_place=True).exit_code == 1
 
 
+@pytest.mark.deep
 def test_coins_may_be_changed_in_place() -> None:
     def verify(p: Any, q: Any, drafts: Any, *, rng: Any, coins: Any) -> Any:
         answer = reference.verify(p, q, drafts, rng=rng, coins=coins)
@@ -190,6 +193,7 @@ def never_empty(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
     return reference.verify_tree(p, q, drafts, parents, rng=rng)
 
 
+@pytest.mark.deep
 def test_who_never_gets_empty_trees_is_judged_without_them() -> None:
     claims = {"contract": "tree", "algorithm": "topdown", "detect_tv": 0.3}
     by_itself = check(never_empty, **claims)

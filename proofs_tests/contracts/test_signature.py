@@ -36,6 +36,7 @@ def on_both(target_logits: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any
     return correct.verify(normal(target_logits), draft_probs, draft_tokens, rng=rng)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("verify", "told"),
     [
@@ -57,6 +58,7 @@ def test_a_right_sampler_gets_what_its_names_say(verify: Any, told: list[str]) -
     assert list(report.told) == told
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_a_wrong_one_is_lossy_all_the_same() -> None:
     def shifted(target_logits: Any, draft_logits: Any, draft_tokens: Any, *, rng: Any) -> Any:
         return on_logits(2 * target_logits, draft_logits, draft_tokens, rng=rng)

@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from specref import check
+from specref.probing import probe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +45,19 @@ def sampler(before: bool, lossy: bool) -> Callable[..., Any]:
     return verify
 
 
-@pytest.mark.deep(one_in=4)
+def test_the_law_of_a_compiled_sampler_is_exact() -> None:
+    p, q = torch.tensor([[[0.25, 0.75], [0.5, 0.5]]]), torch.tensor([[[0.5, 0.5]]])
+    found = {}
+    for lossy in (False, True):
+        verify = sampler(lossy, lossy)
+        probed = probe(lambda verify=verify: blocks(verify(p, q, torch.tensor([[0]]))))
+        assert probed.uninterpreted is None
+        found[lossy] = {block: round(mass, 6) for block, mass in probed.distribution.items()}
+    assert found[False] == {(0, 0): 0.25, (0, 1): 0.25, (1,): 0.5}
+    assert found[True] == {(0, 0): 0.25, (0, 1): 0.25, (0,): 0.125, (1,): 0.375}
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("lossy", [False, True])
 def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:
@@ -53,6 +66,11 @@ def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:
         only=["joint/probed"],
     )  # fmt: skip
     assert (report.exit_code, report.lossy) == (int(lossy), lossy), report
+
+
+def blocks(answer: tuple[Any, Any]) -> tuple[int, ...]:
+    tokens, counts = answer
+    return tuple(tokens[0, : int(counts[0])].tolist())
 
 
 ALONE = """

@@ -97,7 +97,7 @@ SAMPLERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_checks_of_one_sampler_in_three_threads_do_not_disturb_each_other(name: str) -> None:
     implementation, claims = SAMPLERS[name]
@@ -109,14 +109,13 @@ def test_checks_of_one_sampler_in_three_threads_do_not_disturb_each_other(name: 
 def test_a_lossy_sampler_is_found_in_every_thread_beside_correct_ones() -> None:
     bug = BUGS["residual is p"]()
     with ThreadPoolExecutor(3) as pool:
-        asked = [bug, verify, from_globals] * 2
+        asked = [bug, verify, from_globals]
         reports = list(pool.map(lambda one: quickly(one, 1), asked))
     assert_clean([report for one, report in zip(asked, reports, strict=True) if one is not bug])
-    for report in reports[::3]:
-        failed = [result.id for result in report.failures]
-        assert "joint/probed" in failed
+    assert "joint/probed" in [result.id for result in reports[0].failures]
 
 
+@pytest.mark.deep
 def test_checks_in_asyncio() -> None:
     async def several() -> list[Report]:
         tasks = (asyncio.to_thread(quickly, one, 1) for one in (verify, from_globals, verify))
@@ -315,6 +314,7 @@ def hanging(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any)
     return verify(target_probs, draft_probs, draft_tokens, rng=rng)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("id_", ["boundary/zero-coin", "boundary/empty-residual", *PROBED])
 def test_a_probe_that_hangs_is_left_behind(id_: str) -> None:
     started = time.monotonic()

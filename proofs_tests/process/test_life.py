@@ -364,6 +364,7 @@ def test_so_does_the_end_of_the_interpreter(tmp_path: Path, living: tuple[str, i
     assert not left_behind(living[1])
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_ends_it_and_leaves_a_report(
     tmp_path: Path, living: tuple[str, int], number: int

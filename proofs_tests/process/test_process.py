@@ -325,7 +325,7 @@ WRONG_ANSWERS = {
 }
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("fault", WRONG_ANSWERS)
 def test_a_wrong_answer_is_a_broken_contract_with_a_name(tmp_path: Path, fault: str) -> None:
     (result,) = judged(toy(tmp_path, at_verify=fault), "smoke/answers").results

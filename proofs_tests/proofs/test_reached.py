@@ -79,6 +79,7 @@ def test_code_that_runs_on_a_single_path_is_not_named(tmp_path: Path) -> None:
     assert report.never_ran == Unreached("rule.py", (), ())
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_the_verdict_itself_says_so(file: Path, everywhere: bool) -> None:
     how = ("--everywhere", "--tokens", "2") if everywhere else ("--only", "EOS")

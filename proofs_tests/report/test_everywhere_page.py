@@ -129,6 +129,7 @@ def test_answers_that_are_open_or_unknown_are_no_pass() -> None:
     assert "<z3>" not in text
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("question", "headline", "kind", "code"),
     [

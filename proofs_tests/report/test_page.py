@@ -103,6 +103,7 @@ def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any
 NAMES = ["failing", "passing", "both", "refuted", "proved", "raised", "zoo", "triggers", "verify"]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_are_well_formed_and_load_nothing(name: str, pages: dict[str, str]) -> None:
     page = Page(pages[name])
@@ -413,6 +414,7 @@ PHONES = [("failing", False), ("failing", True), ("zoo", False), ("passing", Tru
 MORE_PHONES = [one for one in product(NAMES, (False, True)) if one not in PHONES]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("name", "dark"),
     [*PHONES, *(pytest.param(*one, marks=pytest.mark.deep) for one in MORE_PHONES)],

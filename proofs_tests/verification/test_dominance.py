@@ -263,7 +263,7 @@ DIFFERING = (
 )
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize("given", DIFFERING)
 def test_rows_of_a_witness_are_as_it_says(given: tuple[Any, ...]) -> None:
     """By enumeration of the expected number of accepted drafts or of tokens, at these rows."""

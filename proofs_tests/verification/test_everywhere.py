@@ -210,7 +210,7 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     assert answers[1].note == STOPPED
 
 
-@pytest.mark.deep(one_in=30)
+@pytest.mark.deep(one_in=60)
 @pytest.mark.parametrize("name", WAYS)
 def test_proofs_take_what_is_on_record(name: str) -> None:
     """One seed gives one result, and the same way to it."""

@@ -70,6 +70,7 @@ def test_where_a_logarithm_is_needed_it_is_said() -> None:
         exact_distribution(partial(EXACT_PRODUCTS, p, q, (), 2))
 
 
+@pytest.mark.deep
 def test_clean_rules_are_proved_where_their_mutants_are_asked() -> None:
     (shape,) = UNWRITTEN.shapes
     assert is_lossless_everywhere(partial(after_unwritten, slem.step), *shape)

@@ -167,7 +167,7 @@ def test_other_rows_are_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed[1] != rows
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )
@@ -184,6 +184,7 @@ def test_a_bug_in_a_situation_is_refuted_there(situation: str, name: str) -> Non
     assert found.trace
 
 
+@pytest.mark.deep
 def test_what_no_case_meets_is_not_found_and_the_report_says_where_it_ends() -> None:
     """As docs/losslessness.md tells."""
     report = prove(unseen)
@@ -326,6 +327,7 @@ def record(report: RuleReport) -> str:
 SOME = ("toy pairs", "initial contexts", "lookaheads")
 
 
+@pytest.mark.deep
 def test_the_result_does_not_depend_on_the_executor() -> None:
     serial = prove(fails_and_is_wrong, only=SOME)
     assert serial.refuted

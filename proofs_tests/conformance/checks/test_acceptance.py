@@ -111,6 +111,7 @@ def test_loops_are_called_by_what_they_name_in_every_check() -> None:
         assert not report.failures, report
 
 
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize(
     ("change", "failing"),
     [

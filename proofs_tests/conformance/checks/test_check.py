@@ -34,6 +34,7 @@ def gaps(p: Any, q: Any, drafts: Any) -> bool:
     return bool((drafts < 0).any())
 
 
+@pytest.mark.deep
 def test_the_sampler_of_the_readme_is_lossy_without_any_claim() -> None:
     report = check(lossy.verify, only=SMOKE)
     assert report.lossy
@@ -58,6 +59,7 @@ def test_what_it_raises_at_is_not_tried_and_the_rest_is(situation: Any, said: st
     assert sum(one.status == Status.NOT_RUN for one in report.results) < 10
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_strict_makes_of_what_was_not_tried_an_open_verdict() -> None:
     report = check(without(no_laws), only=SMOKE)
     assert (report.exit_code, report.finding) == (0, None)

@@ -410,6 +410,7 @@ def test_independent_rows_agree_with_a_chance_below_1e_11() -> None:
     assert times > 2 * smoke.LEAST
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("size", "distance"), [(1_000, 300), (1_000, 500), (999, 499)])
 def test_the_slack_of_repeats_is_that_of_its_error(size: int, distance: int) -> None:
     """The largest `most` at which full agreement is still found tells the slack.

@@ -272,7 +272,7 @@ def test_every_check_has_a_bug_that_it_fails() -> None:
     assert {one.id for one in CHECKS} >= set(KILLERS)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("id_", KILLERS)
 def test_a_check_fails_its_bug(id_: str) -> None:
     contract, bug = KILLERS[id_]
@@ -321,7 +321,7 @@ FINDINGS = {
 CLEAN = {V: clean, S: reference.step, G: generate, D: draft}
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("contract", CLEAN)
 def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
     report = check(CLEAN[contract], contract=contract, only=MINE, detect_tv=0.15)
@@ -648,6 +648,7 @@ def test_too_few_drafts_and_tokens_say_so_too() -> None:
     assert re.search(words, result.message), result.message
 
 
+@pytest.mark.deep
 def test_single_precision_replays() -> None:
     def rounded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
         assert target_probs.dtype == np.float32
@@ -682,6 +683,7 @@ def test_what_the_judge_itself_gets_wrong_is_inconclusive(monkeypatch: Any) -> N
     assert result.message == "the check itself raised RuntimeError: a bug of the kit"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("claims", "idle_pairs"),
     [

@@ -60,7 +60,7 @@ def result(report: Report, id_: str) -> Any:
     return next(one for one in report.results if one.id == id_)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", LOSSY)
 def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
     report = judged(engine(LOSSY[name], plain=sampling()))
@@ -120,6 +120,7 @@ UNEXERCISED = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
 @pytest.mark.parametrize("said", UNEXERCISED)
 def test_without_accepted_drafts_nothing_passes(said: str, known: dict[str, Any]) -> None:
@@ -447,6 +448,7 @@ def drawing(p: list[float]) -> Any:
     return respond
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("prompts", [[(0,)], [(0,), (1,)]])
 @pytest.mark.parametrize("limit", [{"detect_tv": 0.05}, {"detect_tv": None, "seconds": 60.0}])
 def test_nothing_ends_with_evidence_that_nearly_decides(

@@ -170,6 +170,7 @@ def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
     assert re.search(message, found.message)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.strata
 @pytest.mark.parametrize("which", [WITH_COINS, BARE])
 def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: Any) -> None:
@@ -228,6 +229,7 @@ def test_rows_of_unequal_length_come_with_their_lengths() -> None:
     assert {result(told, which).status for which in (WITH_COINS, BARE)} == {Status.PASSED}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("batch", "calls"), [(1, 0), (2, 1_024), (100, 163)])
 def test_samplers_of_small_batches_are_not_called_for_ever(batch: int, calls: int) -> None:
     met = []

@@ -82,6 +82,7 @@ def test_a_lossless_engine_passes_and_its_line_says_how_long_texts_were() -> Non
     assert lengths == set(range(FEWEST, MOST + 1))
 
 
+@pytest.mark.deep
 def test_plain_mode_that_is_off_is_not_held_against_speculation() -> None:
     found = judged(engine(late(6, repeating), plain=late(6, repeating)))
     assert (found.status, found.finding) == (Status.FAILED, Finding.PLAIN)

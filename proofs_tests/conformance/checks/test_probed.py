@@ -85,7 +85,7 @@ def test_what_is_more_than_rounding_is_found(share: float, status: Status) -> No
     assert result.evidence["total_variation"] == pytest.approx(share / 3, rel=1e-4)
 
 
-@pytest.mark.deep(one_in=20)
+@pytest.mark.deep
 @pytest.mark.parametrize("id_", EXACT)
 def test_a_bug_that_acts_there_alone_is_found_there_alone(id_: str) -> None:
     found = results(BUGS[id_])

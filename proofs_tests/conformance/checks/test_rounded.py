@@ -243,7 +243,7 @@ def changed(verify: Any, change: Callable[..., Given]) -> Any:
     return wrong
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("dtype", "rule", "recovery", "bugs"),
     [

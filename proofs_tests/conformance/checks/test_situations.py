@@ -583,7 +583,7 @@ def test_shapes_that_a_contract_does_not_have_are_refused(contract, options, mes
         check(CLEAN[contract.name], contract=contract, only=["strata/own-shape"], **options)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "sizes", "expected"),
     [
@@ -736,7 +736,7 @@ def room_for(siblings):
     return verify
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(("siblings", "status"), [(8, Status.FAILED), (99, Status.PASSED)])
 def test_late_siblings_are_tried_where_no_token_is_likely(siblings, status):
     assert one_stratum("tree-no-laws-siblings", room_for(siblings), "tree").status == status

@@ -275,7 +275,7 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
@@ -326,6 +326,7 @@ def sampler(old: str = "", new: str = "") -> Ask:
     return namespace["verify_tree"]
 
 
+@pytest.mark.deep
 def test_the_sampler_of_the_docs_passes() -> None:
     report = check(sampler(), contract="tree", algorithm="topdown", detect_tv=0.15)
     assert report.exit_code == 0, report
@@ -620,7 +621,7 @@ def test_a_chain_is_a_tree() -> None:
     assert places == ((ROOT,), (0,))
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["torch-backend-tree", "torch-backend-tree-traversal"])
 def test_the_torch_backend_passes(name: str) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")

@@ -130,6 +130,7 @@ def test_an_invented_bug_is_unlike_anything_known(name):
     assert str(diagnosis).startswith("Unlike anything known")
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", ["residual-is-q", "bonus-always", "shared-u"])
 def test_a_bug_left_out_of_the_zoo_is_unlike_anything_known(name):
     others = {other: entry for other, entry in MUTANTS.items() if other != name}

@@ -164,7 +164,7 @@ def nucleus(p: Any) -> Any:
     return back / back.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("p_read", "q_read", "name"),
     [
@@ -200,6 +200,7 @@ def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
     assert best.fits
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_parameters_in_the_verifier_are_no_other_bug(name: str) -> None:
     assert name not in MUTANTS

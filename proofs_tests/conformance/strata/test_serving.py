@@ -86,6 +86,7 @@ BEFORE = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", VERIFIERS)
 def test_a_situation_finds_a_bug_that_the_one_like_it_does_not(name: str) -> None:
     lossy = VERIFIERS[name]
@@ -110,6 +111,7 @@ def test_laws_come_in_every_other_call() -> None:
     assert refused.message == "does not take draft_probs=None"
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("lookahead", range(4, 10))
 def test_every_lookahead_to_9_is_tried(lookahead: int) -> None:
     """By bets, and without sampling."""
@@ -294,7 +296,7 @@ def excess_of(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> float
     return seen[0]
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name", ["drawn-shapes", "many-drafts", "drafter-certain", "laws-repeated", "laws-in-turn"]
 )

@@ -469,6 +469,7 @@ def at_300(at):
     return at.size == 300 and at.lookahead == 2 and at.rows == 8
 
 
+@pytest.mark.deep
 def test_own_shapes_are_judged():
     situation = Trigger("own", "shape", at_300)
     verify = triggered(BUGS["residual-is-p"], situation)
@@ -532,6 +533,7 @@ def test_shapes_that_make_no_sense_are_refused(options, message):
         check(verifier(), only=["strata/own-shape"], **options)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("size", [2, 5, 37, 1_000, 70_000])
 def test_pools_are_laws_and_know_the_means_of_their_features(size):
     pool = drawn_pool(np.random.default_rng(1), size, 14)

@@ -43,6 +43,7 @@ def test_a_rule_that_is_worse_on_few_rows_has_a_witness() -> None:
     assert found.less.left == 0 < found.less.right == 1 - abs(p - q)
 
 
+@pytest.mark.deep
 def test_a_rule_that_is_better_on_few_rows_is_strictly_so_there() -> None:
     rules = better_in_a_corner, autoregressive.step
     found = compare_everywhere(*rules, "ab", lookahead=1, budget=60)
@@ -113,6 +114,7 @@ def test_the_sum_can_be_more_though_one_text_is_less() -> None:
     assert not found.at_least.by_text
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("factor", [Fraction(1, 2), 2])
 def test_a_formula_that_is_wrong_on_few_rows_has_a_witness(factor) -> None:
     def wrong(target, drafter, text, lookahead):
@@ -128,6 +130,7 @@ def test_a_formula_that_is_wrong_on_few_rows_has_a_witness(factor) -> None:
     assert found.at_most.by_text
 
 
+@pytest.mark.deep
 def test_a_formula_that_is_wrong_where_the_target_has_a_zero_has_a_witness() -> None:
     def wrong(target, drafter, text, lookahead):
         p, q = target.next_token(())[0], drafter.next_token(())[0]
@@ -149,6 +152,7 @@ def test_what_the_budget_leaves_is_open() -> None:
     assert not found.at_most.proved
 
 
+@pytest.mark.deep
 def test_one_seed_gives_one_result() -> None:
     one, other = (
         compare_everywhere(standard.step, autoregressive.step, "ab", seed=5) for _ in range(2)
@@ -221,11 +225,6 @@ def test_bad_arguments(monkeypatch) -> None:
     monkeypatch.setattr(comparison, "is_installed", lambda: False)
     with pytest.raises(ModuleNotFoundError, match="pip install z3-solver"):
         compare_everywhere(block.step, standard.step, "ab")
-
-
-def test_what_was_found_is_shown_in_a_line() -> None:
-    found = compare_everywhere(standard.step, autoregressive.step, "ab", lookahead=1, budget=60)
-    assert repr(found) == "Comparison('more', regions=4)"
 
 
 def test_paths_are_counted_as_they_are_followed(monkeypatch) -> None:

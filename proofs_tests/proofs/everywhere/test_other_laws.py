@@ -74,6 +74,7 @@ def test_a_bug_on_few_rows_is_found_and_its_distance_is_that_of_the_law(law) -> 
     assert witness.distance == total_variation(*laws) > 0
 
 
+@pytest.mark.deep
 def test_rows_that_the_law_compares_are_told_apart() -> None:
     """Sharp where a is likely, else plain: right for one of two laws in each half alone."""
 

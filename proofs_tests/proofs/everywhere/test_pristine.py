@@ -215,6 +215,7 @@ def by_generator() -> Step:
     return later(lambda target: next(turns))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("make", [by_counter, by_generator])
 def test_a_rule_that_is_wrong_after_hundreds_of_calls_is_refused(make: Callable[[], Step]) -> None:
     with pytest.raises((OutsideChanceError, NotForAllError)):

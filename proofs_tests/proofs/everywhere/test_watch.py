@@ -42,6 +42,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> float:
     return 1.0
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize(
     "ask", [is_lossless_everywhere, partial(compare_everywhere, standard.step)]

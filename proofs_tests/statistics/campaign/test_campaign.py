@@ -215,6 +215,7 @@ def test_no_lossless_rule_is_accused(name: str, fixture: str) -> None:
     assert campaign.report().verdict == INCONCLUSIVE
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("fixture", BIG)
 def test_every_known_bug_is_found(fixture: str) -> None:
     names = lossy_mutants(fixture)
@@ -223,6 +224,7 @@ def test_every_known_bug_is_found(fixture: str) -> None:
     assert {n: r.log10_evidence for n, r in reports.items() if r.verdict != LOSSY} == {}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("fixture", BIG)
 def test_every_bug_is_found_without_knowing_it(fixture: str) -> None:
     missed = {}
@@ -537,6 +539,7 @@ def test_no_trace_of_standard_decoding_is_impossible(fixture: str) -> None:
         assert impossible_share(traced_law(step, fixture), fixture) == 0
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("fixture", BIG)
 def test_impossible_traces_decide_within_what_their_probability_promises(fixture: str) -> None:
     shares = {n: impossible_share(traced_law(MUTANTS[n].step, fixture), fixture)
@@ -578,6 +581,7 @@ def test_traces_of_another_lossless_algorithm_are_refused_or_pass(algorithm: str
     assert campaign.report().verdict == INCONCLUSIVE
 
 
+@pytest.mark.deep
 def test_the_first_suspect_is_the_bug_or_its_twin() -> None:
     named, total = 0, 0
     for fixture in BIG:

@@ -249,6 +249,7 @@ def test_bad_input() -> None:
         run(campaign(eps=0.001), twin(), budget=5_000, seed=0)
 
 
+@pytest.mark.deep
 def test_needed_budget_certifies() -> None:
     planned = campaign(eps=0.03)
     budget = planned.needed(planned.cases[0])

@@ -77,6 +77,7 @@ def tokens_until_lossy(sampler: Sampler, limit: int, rng: np.random.Generator) -
     return limit + 1
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     "sampler", [residual_is_p, argmax_draft, always_accept, shortlisted_draft]
 )
@@ -84,6 +85,7 @@ def test_bugs_are_found_within_two_thousand_tokens(sampler: Sampler) -> None:
     assert tokens_until_lossy(sampler, 2_000, np.random.default_rng(1)) <= 2_000
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("sampler", [residual_is_p, always_accept])
 def test_bugs_are_found_without_the_drafter(sampler: Sampler) -> None:
     # Only the target's row is known: tilts on p alone are left.
@@ -106,6 +108,7 @@ def test_false_alarms_keep_alpha() -> None:
     assert alarms <= stats.binom.isf(1e-6, 20, 0.05)
 
 
+@pytest.mark.deep
 def test_a_long_correct_run_wins_nothing() -> None:
     rng, campaign = np.random.default_rng(4), Campaign(alpha=1e-3)
     for _ in range(2_000):

@@ -98,6 +98,7 @@ def test_the_token_that_is_off_most_is_named() -> None:
     assert most_off(tree, mass, 100_000).startswith("token 3 at position 1, less often: ")
 
 
+@pytest.mark.deep
 def test_two_samples_of_one_law_are_not_told_apart_and_others_are() -> None:
     rng = np.random.default_rng(5)
 

@@ -175,6 +175,7 @@ def test_reference_agrees_with_itself():
     assert result.upper_bound == pytest.approx(1 - ALPHA ** (1 / 1000))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("dtype", "size", "trials", "certified"),
     [
