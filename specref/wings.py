@@ -28,6 +28,7 @@ OWN: dict[Table, dict[str, str]] = {
         "check engines": "specref.contrib.engines.board:check_engines",
         "build-model": "specref.contrib.checkpoints.command:build_model_command",
         "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
+        "compare": "specref.contrib.compare.command:compare_command",
     },
     "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
@@ -40,6 +41,7 @@ COMMANDS_OF_WINGS = {
     "build-model": "Write small checkpoints whose law is known, for any engine.",
     "cross-check": "Check generated texts of two models, method by method, against the "
     "target's own law.",
+    "compare": "Compare texts of a system with speculation with texts of the same system without.",
 }
 """Those listed above in a sentence, so that `specref --help` imports none of them."""
 

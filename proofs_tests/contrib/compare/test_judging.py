@@ -1,0 +1,157 @@
+"""What is found in two files, and what is not.
+
+alpha is 1e-9 for each comparison. Power: a rare token that is 2 % more frequent at each of 8
+positions has a z of about 10 after 2,000 texts of each side; one of 100 prompts' own likeliest
+tokens, after 20,000, about 15.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from specref.cli import main
+from specref.contrib.compare.judging import compare
+from specref.contrib.compare.records import Texts
+from specref.statistics.campaign.verdict import Verdict
+
+TOKENS, LENGTH = 50, 8
+
+
+def texts(laws, each, rng, name="t"):
+    """So many texts of each prompt, from a law of its own."""
+    rows = np.concatenate([rng.choice(len(law), (each, LENGTH), p=law) for law in laws])
+    return of_rows(rows, np.repeat(np.arange(len(laws)), each), name)
+
+
+def of_rows(rows, prompts, name="t"):
+    starts = np.arange(0, rows.size + 1, rows.shape[1])
+    ids = [str(one) for one in range(int(prompts.max()) + 1)]
+    endings = [None] * len(rows)
+    return Texts(name, rows.ravel(), starts, prompts, ids, endings, None, 0)
+
+
+def shifted(law, token, share=0.02):
+    moved = (1 - share) * law
+    moved[token] += share
+    return moved
+
+
+UNIFORM = np.full(TOKENS, 1 / TOKENS)
+
+
+def test_a_shift_of_one_token_is_found_and_named():
+    rng = np.random.default_rng(1)
+    found = compare(texts([shifted(UNIFORM, 3)], 2_500, rng), texts([UNIFORM], 2_500, rng))
+    assert found.verdict == Verdict.LOSSY
+    by_name = {test.name: test for test in found.tests}
+    assert by_name["tokens anywhere"].significant
+    assert by_name["tokens anywhere"].cells[0].label == "token 3"
+    assert not by_name["lengths"].significant
+
+
+def test_a_first_token_alone_is_found_at_its_position():
+    rng = np.random.default_rng(2)
+    plain, spec = (rng.choice(TOKENS, (2_000, LENGTH)) for _ in range(2))
+    spec[:, 0] = rng.choice(TOKENS, 2_000, p=shifted(UNIFORM, 3, 0.1))
+    prompts = np.zeros(2_000, dtype=int)
+    found = compare(of_rows(spec, prompts), of_rows(plain, prompts))
+    assert found.verdict == Verdict.LOSSY
+    assert {test.name for test in found.tests if test.significant} >= {"position 1"}
+    assert not {test.name for test in found.tests if test.significant} & {"position 2"}
+
+
+KINDS = {
+    "argmax": lambda law, rng: int(law.argmax()),
+    "rarest": lambda law, rng: int(law.argmin()),
+    "one token": lambda law, rng: 3,
+    "another for each prompt": lambda law, rng: int(rng.integers(TOKENS)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_prompts_are_judged_together(kind):
+    rng = np.random.default_rng(3)
+    laws = rng.dirichlet(np.ones(TOKENS), 100)
+    moved = [shifted(law, KINDS[kind](law, rng)) for law in laws]
+    found = compare(texts(moved, 200, rng), texts(laws, 200, rng))
+    assert found.verdict == Verdict.LOSSY
+    assert found.prompts == 100
+
+
+def test_repeats_are_found_where_frequencies_are_the_same():
+    rng = np.random.default_rng(4)
+    plain, spec = (rng.choice(TOKENS, (4_000, LENGTH)) for _ in range(2))
+    again = rng.random(4_000) < 0.2
+    spec[again, 5] = spec[again, 1]
+    prompts = np.zeros(4_000, dtype=int)
+    found = compare(of_rows(spec, prompts), of_rows(plain, prompts))
+    assert {test.name for test in found.tests if test.significant} == {"share of repeated tokens"}
+
+
+def test_equal_systems_are_certified_at_a_stated_distance():
+    rng = np.random.default_rng(5)
+    law = rng.dirichlet(np.ones(20))
+    one, other = texts([law], 40_000, rng), texts([law], 40_000, rng)
+    found = compare(one, other, within=0.1)
+    assert found.verdict == Verdict.LOSSLESS_WITHIN_EPS
+    assert {"position 1", "tokens given the one before"} <= {one.name for one in found.bounds}
+    assert compare(one, other, within=0.01).verdict == Verdict.INCONCLUSIVE
+    assert all(bound.needed > 40_000 for bound in compare(one, other, within=0.01).bounds)
+
+
+def test_bounds_hold_for_systems_that_differ():
+    """In all of 10 runs at alpha 0.1, since the bounds are wide."""
+    rng = np.random.default_rng(6)
+    law, moved = UNIFORM[:10] * 5, shifted(UNIFORM[:10] * 5, 3, 0.1)
+    truth = float(np.abs(law - moved).sum() / 2)
+    held = 0
+    for _ in range(10):
+        found = compare(texts([moved], 300, rng), texts([law], 300, rng), alpha=0.1)
+        held += all(b.most >= truth for b in found.bounds if b.name.startswith("position"))
+    assert held == 10
+
+
+def test_equal_systems_are_not_called_lossy():
+    """Of 20 pairs of files at alpha 0.2, 16 or more have a probability below 1e-6."""
+    rng = np.random.default_rng(7)
+    laws = rng.dirichlet(np.ones(TOKENS), 3)
+    false = 0
+    for _ in range(20):
+        found = compare(texts(laws, 40, rng), texts(laws, 40, rng), alpha=0.2)
+        false += found.verdict == Verdict.LOSSY
+    assert false < 16
+
+
+@pytest.mark.parametrize("values", [{"alpha": 0}, {"within": 1.0}])
+def test_numbers_out_of_range_are_refused(values):
+    rng = np.random.default_rng(8)
+    with pytest.raises(ValueError, match=r"expected a number in \(0, 1\)"):
+        compare(texts([UNIFORM], 2, rng), texts([UNIFORM], 2, rng), **values)
+
+
+def lines(path, rows, **more):
+    with path.open("w") as file:
+        for row in rows.tolist():
+            file.write(json.dumps({"prompt_id": "a", "token_ids": row, **more}) + "\n")
+    return str(path)
+
+
+def test_the_command_says_where_and_leaves_with_a_code(tmp_path):
+    rng = np.random.default_rng(9)
+    plain, spec = (
+        lines(tmp_path / f"{name}.jsonl", rng.choice(TOKENS, (2_500, LENGTH), p=law))
+        for name, law in (("plain", UNIFORM), ("spec", shifted(UNIFORM, 3, 0.04)))
+    )
+    result = CliRunner().invoke(main, ["compare", spec, plain, "--json", str(tmp_path / "r")])
+    assert result.exit_code == 1
+    assert result.output.startswith("LOSSY")
+    assert "token 3" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    record = json.loads((tmp_path / "r").read_text())
+    assert (record["verdict"], record["pairs"]) == ("LOSSY", 2_500)
+    assert CliRunner().invoke(main, ["compare", plain, plain]).exit_code == 2
+    same = ["compare", plain, plain, "--within", "0.5", "--max-tokens", "2", "-q"]
+    assert CliRunner().invoke(main, same).exit_code == 0
+    assert CliRunner().invoke(main, ["compare", "-", "-"]).exit_code == 2

@@ -1,0 +1,99 @@
+"""Files of texts: every fault is named with its line; nothing is dropped unsaid."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from specref.contrib.compare.pairing import paired
+from specref.contrib.compare.records import read_texts
+
+
+def written(path, *records):
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_records_are_read_plain_and_gzipped(tmp_path):
+    records = [
+        {"prompt_id": "a", "token_ids": [3, 4], "logprobs": [-1.0, -2.0], "seed": 1},
+        {"prompt_id": 7, "token_ids": [5], "finish_reason": "stop", "seed": 1},
+    ]
+    plain = written(tmp_path / "one.jsonl", *records)
+    packed = tmp_path / "one.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "one.jsonl").read_bytes()))
+    for path in (plain, str(packed)):
+        texts = read_texts(path)
+        assert texts.tokens.tolist() == [3, 4, 5]
+        assert texts.starts.tolist() == [0, 2, 3]
+        assert texts.ids == ["a", "7"]
+        assert texts.endings == [None, "stop"]
+        assert np.isnan(texts.logprobs).tolist() == [False, False, True]
+
+
+WRONG = {
+    "cut short": '{"token_ids": [1, 2',
+    "expected an object": "[1, 2]",
+    r"prompt_id = \[1\]": {"prompt_id": [1], "token_ids": [1]},
+    "seed = 1.5": {"token_ids": [1], "seed": 1.5},
+    "token_ids = None: expected a list": {"tokens": [1]},
+    "token_ids is empty": {"token_ids": []},
+    r"token_ids\[1\] = True": {"token_ids": [0, True]},
+    r"token_ids\[1\] = 9: expected an integer from 0 to 8": {"token_ids": [0, 9]},
+    r"token_ids\[0\] = -1": {"token_ids": [-1]},
+    "it has text: expected token_ids, or --tokenizer": {"text": "a"},
+    "logprobs = 1: expected 2 numbers": {"token_ids": [1, 2], "logprobs": [-1]},
+    r"logprobs\[0\] = 0.5": {"token_ids": [1], "logprobs": [0.5]},
+    "finish_reason = 3": {"token_ids": [1], "finish_reason": 3},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_wrong_line_is_named(tmp_path, message):
+    path = written(tmp_path / "texts.jsonl", {"token_ids": [1]}, WRONG[message])
+    with pytest.raises(ValueError, match=rf"texts\.jsonl:2: .*{message}"):
+        read_texts(path, vocabulary=9)
+
+
+def test_an_empty_file_and_a_broken_archive_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="it has no record"):
+        read_texts(written(tmp_path / "empty.jsonl", ""))
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress(b'{"token_ids": [1]}\n' * 2000)[:30])
+    with pytest.raises(ValueError, match=r"broken\.gz: .*expected UTF-8 lines"):
+        read_texts(str(broken))
+
+
+def test_the_same_prompt_and_seed_counts_once(tmp_path):
+    one = {"prompt_id": "a", "token_ids": [3], "seed": 1}
+    texts = read_texts(written(tmp_path / "t.jsonl", one, one, {**one, "prompt_id": "b"}))
+    assert (len(texts), texts.repeated) == (2, 1)
+
+
+def test_texts_are_paired_prompt_by_prompt_in_order(tmp_path):
+    spec = [{"prompt_id": p, "token_ids": [t]} for p, t in [("a", 1), ("b", 2), ("a", 3)]]
+    plain = [{"prompt_id": p, "token_ids": [t]} for p, t in [("b", 4), ("a", 5), ("c", 6)]]
+    one, other = (
+        read_texts(written(tmp_path / name, *rows))
+        for name, rows in (("s.jsonl", spec), ("p.jsonl", plain))
+    )
+    pairs = paired(one, other)
+    found = zip(one.tokens[pairs.spec], other.tokens[pairs.plain], strict=True)
+    assert list(map(tuple, found)) == [(1, 5), (2, 4)]
+    assert pairs.left == (1, 1)
+    assert pairs.alone == ["c"]
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path):
+    def read(name, **record):
+        return read_texts(written(tmp_path / name, record))
+
+    one = read("a.jsonl", prompt_id="a", token_ids=[1, 2], finish_reason="length")
+    with pytest.raises(ValueError, match="expected prompts in common"):
+        paired(one, read("b.jsonl", prompt_id="b", token_ids=[1]))
+    shorter = read("c.jsonl", prompt_id="a", token_ids=[1], finish_reason="length")
+    with pytest.raises(ValueError, match=r"cut after 2 tokens and .* after 1: .*--max-tokens"):
+        paired(one, shorter)
+    assert len(paired(one.cut(1), shorter)) == 1

@@ -1,0 +1,86 @@
+"""Pairs of texts for one prompt, one of each side: what is compared."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specref.arrays import Ints
+from specref.contrib.compare.records import Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Text `spec[i]` of one file and `plain[i]` of the other answer one prompt.
+
+    Attributes
+    ----------
+    spec, plain : ndarray of int, shape (pairs,)
+    prompts : ndarray of int, shape (pairs,)
+        Numbers of `ids`.
+    ids : list of str
+    left : tuple of int
+        Texts of each file that have no partner.
+    alone : list of str
+        Prompts that one file has only.
+    """
+
+    spec: Ints
+    plain: Ints
+    prompts: Ints
+    ids: list[str]
+    left: tuple[int, int]
+    alone: list[str]
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+
+def paired(spec: Texts, plain: Texts) -> Pairs:
+    """Pair the k-th text of a prompt with the k-th of the other file, whatever is in them.
+
+    Raises
+    ------
+    ValueError
+        The files have no prompt in common, or stop at different lengths.
+    """
+    _check_lengths(spec, plain)
+    ids = list(dict.fromkeys([*spec.ids, *plain.ids]))
+    number = {name: index for index, name in enumerate(ids)}
+    keys = []
+    for texts in (spec, plain):
+        prompts = np.array([number[name] for name in texts.ids])[texts.prompts]
+        order = np.argsort(prompts, kind="stable")
+        ordered = prompts[order]
+        rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        # A text's prompt and its place among the texts of that prompt, as one number.
+        keys.append((ordered * (len(spec) + len(plain)) + rank, order))
+    common, one, other = np.intersect1d(
+        keys[0][0], keys[1][0], assume_unique=True, return_indices=True
+    )
+    if not len(common):
+        raise ValueError(
+            f"{spec.name} has the prompts {_some(spec.ids)}, {plain.name} has "
+            f"{_some(plain.ids)}: expected prompts in common"
+        )
+    alone = sorted(set(spec.ids) ^ set(plain.ids))
+    left = len(spec) - len(common), len(plain) - len(common)
+    prompts = common // (len(spec) + len(plain))
+    return Pairs(keys[0][1][one], keys[1][1][other], prompts, ids, left, alone)
+
+
+def _check_lengths(spec: Texts, plain: Texts) -> None:
+    """Raise if both sides say that they were cut, at different numbers of tokens."""
+    cut = []
+    for texts in (spec, plain):
+        ended = np.array([one == "length" for one in texts.endings])
+        cut.append(int(texts.lengths[ended].max()) if ended.any() else None)
+    if None not in cut and cut[0] != cut[1]:
+        raise ValueError(
+            f"{spec.name} is cut after {cut[0]} tokens and {plain.name} after {cut[1]}: expected "
+            "one max_tokens for both, or pass --max-tokens to compare the first ones"
+        )
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

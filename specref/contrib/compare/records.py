@@ -1,0 +1,229 @@
+"""Texts from files of JSON lines: one record for each text, every fault named with its line."""
+
+import gzip
+import io
+import json
+import math
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+
+GZIP = b"\x1f\x8b"
+LARGEST = 2**31 - 1
+STDIN = "-"
+FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
+Encode = Callable[[str], list[int]]
+
+
+@dataclass
+class Texts:
+    """The texts of one file, in its order.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, for messages.
+    tokens : ndarray of int
+        Of all texts, one after the other.
+    starts : ndarray of int, shape (texts + 1,)
+    prompts : ndarray of int, shape (texts,)
+        Numbers of `ids`.
+    ids : list of str
+        The prompts' names, in the order in which they were met.
+    endings : list of (str or None)
+        Why each text has ended, as the system says.
+    logprobs : ndarray or None
+        One for each token; None if no record has any.
+    repeated : int
+        Records left out, because their prompt and seed were there before.
+    """
+
+    name: str
+    tokens: Ints
+    starts: Ints
+    prompts: Ints
+    ids: list[str]
+    endings: list[str | None]
+    logprobs: Floats | None
+    repeated: int
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    @property
+    def lengths(self) -> Ints:
+        return np.diff(self.starts)
+
+    def cut(self, most: int) -> "Texts":
+        """The first tokens of each text."""
+        lengths = np.minimum(self.lengths, most)
+        kept = np.arange(self.lengths.max(initial=0)) < lengths[:, None]
+        at = (self.starts[:-1, None] + np.arange(kept.shape[1]))[kept]
+        endings = [
+            "length" if long else one
+            for one, long in zip(self.endings, self.lengths > most, strict=True)
+        ]
+        return Texts(
+            self.name,
+            self.tokens[at],
+            np.concatenate([[0], lengths.cumsum()]),
+            self.prompts,
+            self.ids,
+            endings,
+            None if self.logprobs is None else self.logprobs[at],
+            self.repeated,
+        )
+
+
+def read_texts(path: str, vocabulary: int | None = None, encode: Encode | None = None) -> Texts:
+    """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
+
+    Parameters
+    ----------
+    path : str
+    vocabulary : int, optional
+        How many token ids there are.
+    encode : callable, optional
+        From a text to token ids, for records that have "text".
+
+    Raises
+    ------
+    ValueError
+        A line is no record; the message has its number and what is wrong.
+    OSError
+        The file cannot be read.
+    """
+    reader = _Reader(path, vocabulary, encode)
+    with _opened(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                reader.add(number, line)
+    return reader.texts()
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Iterable[str]]:
+    with ExitStack() as stack:
+        raw: Any = (
+            sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
+        )
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        packed = buffered.peek(2)[:2] == GZIP
+        try:
+            yield io.TextIOWrapper(
+                gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8"
+            )
+        except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{path}: {error}: expected UTF-8 lines of JSON, or these in gzip"
+            ) from None
+
+
+@dataclass
+class _Reader:
+    path: str
+    vocabulary: int | None
+    encode: Encode | None
+    tokens: "array[int]" = field(default_factory=lambda: array("i"))
+    starts: "array[int]" = field(default_factory=lambda: array("q", [0]))
+    prompts: "array[int]" = field(default_factory=lambda: array("i"))
+    logprobs: "array[float]" = field(default_factory=lambda: array("d"))
+    endings: list[str | None] = field(default_factory=list)
+    ids: dict[str, int] = field(default_factory=dict)
+    seeds: set[tuple[int, Any]] = field(default_factory=set)
+    repeated: int = 0
+
+    def add(self, number: int, line: str) -> None:
+        """One record."""
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise self.wrong(number, f"{error}: a line that was cut short?") from None
+        if not isinstance(record, dict):
+            raise self.wrong(number, f"a {type(record).__name__}: expected an object")
+        prompt = record.get("prompt_id", "")
+        if not isinstance(prompt, (str, int)) or isinstance(prompt, bool):
+            raise self.wrong(number, f"prompt_id = {prompt!r}: expected a string or a number")
+        index = self.ids.setdefault(str(prompt), len(self.ids))
+        seed = record.get("seed")
+        if seed is not None:
+            if not isinstance(seed, (str, int)):
+                raise self.wrong(number, f"seed = {seed!r}: expected a number or a string")
+            if (index, seed) in self.seeds:
+                self.repeated += 1
+                return
+            self.seeds.add((index, seed))
+        ids = self._tokens(number, record)
+        self._add_logprobs(number, record, len(ids))
+        ending = record.get("finish_reason")
+        if ending is not None and not isinstance(ending, str):
+            raise self.wrong(number, f"finish_reason = {ending!r}: expected a string")
+        self.tokens.extend(ids)
+        self.starts.append(len(self.tokens))
+        self.prompts.append(index)
+        self.endings.append(ending)
+
+    def _tokens(self, number: int, record: dict[str, Any]) -> list[int]:
+        ids = record.get("token_ids")
+        if ids is None and "text" in record:
+            if self.encode is None:
+                raise self.wrong(number, "it has text: expected token_ids, or --tokenizer FOLDER")
+            ids = self.encode(str(record["text"]))
+        if not isinstance(ids, list):
+            raise self.wrong(number, f"token_ids = {ids!r}: expected a list; fields are {FIELDS}")
+        if not ids:
+            raise self.wrong(number, "token_ids is empty: expected at least one token")
+        highest = LARGEST if self.vocabulary is None else self.vocabulary - 1
+        if {*map(type, ids)} != {int} or not 0 <= min(ids) <= max(ids) <= highest:
+            place, one = next(
+                (i, x) for i, x in enumerate(ids) if type(x) is not int or not 0 <= x <= highest
+            )
+            raise self.wrong(
+                number, f"token_ids[{place}] = {one!r}: expected an integer from 0 to {highest}"
+            )
+        return ids
+
+    def _add_logprobs(self, number: int, record: dict[str, Any], tokens: int) -> None:
+        given = record.get("logprobs")
+        if given is None:
+            self.logprobs.extend([math.nan] * tokens)
+            return
+        if not isinstance(given, list) or len(given) != tokens:
+            count = len(given) if isinstance(given, list) else repr(given)
+            raise self.wrong(
+                number, f"logprobs = {count}: expected {tokens} numbers, one for each token"
+            )
+        for place, one in enumerate(given):
+            if isinstance(one, bool) or not isinstance(one, (int, float)) or not one <= 0:
+                raise self.wrong(
+                    number, f"logprobs[{place}] = {one!r}: expected a number that is at most 0"
+                )
+        self.logprobs.extend(given)
+
+    def wrong(self, number: int, what: str) -> ValueError:
+        """The error of a line."""
+        return ValueError(f"{self.path}:{number}: {what}")
+
+    def texts(self) -> Texts:
+        """All that was read."""
+        if not self.prompts:
+            raise ValueError(f"{self.path}: it has no record: expected lines with {FIELDS}")
+        logprobs = np.frombuffer(self.logprobs, dtype=np.float64)
+        return Texts(
+            self.path,
+            np.frombuffer(self.tokens, dtype=np.int32),
+            np.frombuffer(self.starts, dtype=np.int64),
+            np.frombuffer(self.prompts, dtype=np.int32),
+            list(self.ids),
+            self.endings,
+            None if np.isnan(logprobs).all() else logprobs,
+            self.repeated,
+        )

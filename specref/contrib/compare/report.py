@@ -1,0 +1,146 @@
+"""The verdict on two files for people: verdict, where, how sure, what is left open."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from specref.contrib.compare.judging import Comparison, Test
+from specref.contrib.compare.logprobs import Agreement
+from specref.report.layout import Column, Prose, Table
+from specref.statistics.campaign.verdict import Verdict
+
+ALSO = 4
+HEADS = {
+    Verdict.LOSSY: "LOSSY: the texts of {} and {} have different distributions.",
+    Verdict.LOSSLESS_WITHIN_EPS: "NO DIFFERENCE, and none above {within:g} in what is listed: "
+    "{} and {}.",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE: no difference found between {} and {}, and too few "
+    "texts to exclude one of {within:g}.",
+}
+
+
+def comparison_report(
+    found: Comparison, agreement: Agreement | None = None, verbose: bool = False
+) -> RenderableType:
+    """The report; all tests and bounds with `verbose`."""
+    parts: list[RenderableType] = [
+        Prose(HEADS[found.verdict].format(*found.names, within=found.within)),
+        Prose(
+            f"{found.pairs:,} pairs of texts, {found.prompts:,} "
+            f"prompt{'s' * (found.prompts != 1)}, {found.tokens:,} tokens. Two systems with one "
+            f"distribution are called lossy with probability at most {found.alpha:g}."
+        ),
+    ]
+    parts += map(Prose, _where(found))
+    if agreement is not None:
+        parts.append(Prose(f"LOG-PROBABILITIES  {agreement}"))
+    parts += map(Prose, _open(found))
+    if verbose or found.verdict != Verdict.LOSSY:
+        parts.append(_bounds(found, verbose))
+    if verbose:
+        parts.append(_tests(found))
+    parts += map(Prose, _unused(found))
+    return Group(*parts)
+
+
+def _where(found: Comparison) -> Iterator[str]:
+    if found.verdict != Verdict.LOSSY:
+        return
+    significant = [test for test in found.tests if test.significant]
+    first = max(significant, key=_leads)
+    others = [test for test in significant if test is not first]
+    at = f"; most in prompt {found.prompt}" if found.prompt is not None else ""
+    yield f"WHERE  {_told(first)}{at}"
+    if others:
+        named = ", ".join(f"{test.name} ({_power(test)})" for test in others[:ALSO])
+        more = f", and {len(others) - ALSO} more" if len(others) > ALSO else ""
+        yield f"ALSO   {named}{more}"
+
+
+def _leads(test: Test) -> tuple[bool, float]:
+    """How far a test leads: to one cell rather than to a number, the further off the better."""
+    cell = test.cells[0]
+    return cell.label != test.name, abs(cell.z)
+
+
+def _told(test: Test) -> str:
+    cell = test.cells[0]
+    label = "" if cell.label == test.name else f" {cell.label}:"
+    return (
+        f"{test.name}:{label} {cell.spec:.4g} a text with speculation, {cell.plain:.4g} without "
+        f"(z {cell.z:+.1f}; {_power(test)})"
+    )
+
+
+def _power(test: Test) -> str:
+    return f"p <= 10^{test.log10_p:.0f}"
+
+
+def _open(found: Comparison) -> Iterator[str]:
+    """What would have been found, and how many more texts decide."""
+    if found.verdict == Verdict.LOSSY:
+        return
+    known = [test for test in found.tests if test.detectable is not None]
+    first = next((test for test in known if test.name == "position 1"), None)
+    if first is not None and first.detectable is not None:
+        yield (
+            f"WOULD HAVE FOUND  a total variation of about {first.detectable:.2g} in first "
+            "tokens, averaged over prompts, with probability 0.999"
+        )
+    else:
+        yield "WOULD HAVE FOUND  nothing in first tokens alone: there are too few texts"
+    if found.prompts > 1:
+        yield (
+            "A shift whose direction differs from prompt to prompt cancels in these averages. "
+            "Only 'tokens, prompt by prompt' looks for it, with less power."
+        )
+    if found.verdict == Verdict.INCONCLUSIVE:
+        needed = max((bound.needed for bound in found.bounds), default=0)
+        yield f"NEEDS  about {needed:,} pairs for {found.within:g} in all that is listed"
+
+
+def _bounds(found: Comparison, verbose: bool) -> RenderableType:
+    columns = [Column("total variation, averaged over prompts")]
+    columns += [Column(name, right=True) for name in ("seen", "at most", "pairs needed")]
+    shown = found.bounds if verbose else sorted(found.bounds, key=lambda one: -one.most)[:6]
+    rows = [
+        (one.name, f"{one.estimate:.4f}", f"{one.most:.4f}", f"{one.needed:,}") for one in shown
+    ]
+    left = len(found.bounds) - len(rows)
+    more = [Prose(f"{left} more are smaller (-v lists them).")] if left else []
+    return Group(Table(columns, rows), *more)
+
+
+def _tests(found: Comparison) -> RenderableType:
+    columns = [Column("test"), Column("log10 p <=", right=True), Column("would find", right=True)]
+    rows = [
+        (
+            test.name,
+            f"{test.log10_p:.1f}",
+            "-" if test.detectable is None else f"TV {test.detectable:.3f}",
+        )
+        for test in found.tests
+    ]
+    return Table(columns, rows)
+
+
+def _unused(found: Comparison) -> Iterator[str]:
+    for name, left, again in zip(found.names, found.left, found.repeated, strict=True):
+        if left:
+            yield f"{left:,} texts of {name} have no partner and were not used."
+        if again:
+            yield (
+                f"{again:,} records of {name} repeat the prompt and seed of another and were "
+                "counted once."
+            )
+    if found.alone:
+        some = ", ".join(found.alone[:3]) + ", …" * (len(found.alone) > 3)
+        yield f"Prompts of one file only, which were not used: {some} ({len(found.alone)})."
+
+
+def comparison_record(found: Comparison, agreement: Agreement | None = None) -> dict[str, Any]:
+    """What goes into JSON."""
+    record = asdict(found) | {"verdict": str(found.verdict)}
+    return record | {"logprobs": None if agreement is None else asdict(agreement)}
