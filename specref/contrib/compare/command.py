@@ -1,14 +1,28 @@
 """``specref compare``: two files of texts, with speculation and without."""
 
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from rich.console import Group
 
-from specref.cli.group import HOLDS, MISUSED, VIOLATED, json_option, leave, show, verbosity
+from specref.cli.group import (
+    HOLDS,
+    MISUSED,
+    VIOLATED,
+    json_option,
+    leave,
+    progress,
+    show,
+    verbosity,
+)
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
+
+if TYPE_CHECKING:
+    from specref.contrib.compare.by_model import ByModel
+    from specref.contrib.compare.records import Texts
 
 CODES = {
     Verdict.LOSSY: VIOLATED,
@@ -19,7 +33,12 @@ CODES = {
 
 @click.command("compare")
 @click.argument("spec", metavar="SPEC.jsonl")
-@click.argument("plain", metavar="PLAIN.jsonl")
+@click.argument("plain", metavar="[PLAIN.jsonl]", required=False)
+@click.option("--model", metavar="FOLDER", help="The target: judge SPEC by it, too.")
+@click.option("--temperature", default=1.0, show_default=True, help="Declared, for --model.")
+@click.option("--top-k", type=click.IntRange(min=1), help="The same.")
+@click.option("--top-p", type=float, help="The same.")
+@click.option("--device", default="cpu", show_default=True, help="For --model.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY.")
 @click.option(
     "--within", default=0.05, show_default=True, help="The total variation to be excluded."
@@ -37,7 +56,12 @@ CODES = {
 @json_option
 def compare_command(
     spec: str,
-    plain: str,
+    plain: str | None,
+    model: str | None,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    device: str,
     alpha: float,
     within: float,
     max_tokens: int | None,
@@ -54,16 +78,21 @@ def compare_command(
     token, "finish_reason" and "seed" are used where they are there. Files may be gzipped; - is
     standard input. The distribution need not be known. Many prompts are judged together.
 
+    With --model one file is enough: its records then need "prompt_token_ids" or "prompt". Every
+    token is judged by a pass of that model over its text, under the declared settings.
+
     Every text that was drawn has to be in its file, and their number must not depend on what is
     in them. 100,000 texts take seconds.
 
-    Exit codes: 0 no difference, and none above --within; 1 lossy, or log-probabilities that
-    differ; 2 inconclusive, or misuse.
+    Exit codes: 0 no difference, and none above --within (by a model: nothing, and temperature
+    0.8 or 1.25 would have been found); 1 lossy, or log-probabilities that differ; 2
+    inconclusive, or misuse.
 
     \b
     Examples:
       specref compare spec.jsonl plain.jsonl
       specref compare spec.jsonl.gz plain.jsonl.gz --max-tokens 16
+      specref compare spec.jsonl --model ./my-model --temperature 0.7
     """
     from specref.contrib.compare.judging import compare
     from specref.contrib.compare.logprobs import agreement
@@ -72,22 +101,57 @@ def compare_command(
         HEADS,
         comparison_record,
         comparison_report,
+        model_record,
+        model_report,
     )
 
+    if plain is None and model is None:
+        raise ValueError("PLAIN.jsonl is missing: expected it, or --model FOLDER")
     if spec == plain == STDIN:
         raise ValueError("both files are -: expected one of them on standard input")
     encode = None if tokenizer is None else _encoder(tokenizer)
-    one, other = (read_texts(path, vocab_size, encode) for path in (spec, plain))
+    texts = [read_texts(path, vocab_size, encode) for path in (spec, plain) if path is not None]
     if max_tokens is not None:
-        one, other = one.cut(max_tokens), other.cut(max_tokens)
-    found, agreed = compare(one, other, alpha, within), agreement(one, other, logprob_tolerance)
+        texts = [one.cut(max_tokens) for one in texts]
+    codes, parts, heads = set(), [], []
+    records: dict[str, Any] = {}
+    if len(texts) == 2:
+        found = compare(texts[0], texts[1], alpha, within)
+        agreed = agreement(texts[0], texts[1], logprob_tolerance)
+        parts.append(comparison_report(found, agreed, verbose))
+        records |= comparison_record(found, agreed)
+        heads.append(HEADS[found.verdict].format(*found.names, within=found.within))
+        differ = agreed is not None and not agreed.agree
+        codes.add(VIOLATED if differ else CODES[found.verdict])
+    if model is not None:
+        judged = _by_model(
+            texts[0], model, device, (temperature, top_k, top_p), alpha, logprob_tolerance
+        )
+        parts.append(model_report(judged, spec))
+        records |= {"by_model": model_record(judged)}
+        heads.append("LOSSY by the model" if judged.report.lossy else "nothing found by the model")
+        codes.add(VIOLATED if judged.report.lossy else HOLDS if judged.decides else MISUSED)
     if quiet:
-        click.echo(HEADS[found.verdict].format(*found.names, within=found.within))
+        click.echo("\n".join(heads))
     else:
-        show(comparison_report(found, agreed, verbose), json_file)
+        show(Group(*parts), json_file)
     if json_file:
-        write_json(json_file, as_json(comparison_record(found, agreed)))
-    leave(VIOLATED if agreed is not None and not agreed.agree else CODES[found.verdict])
+        write_json(json_file, as_json(records))
+    leave(VIOLATED if VIOLATED in codes else max(codes))
+
+
+def _by_model(
+    texts: "Texts", folder: str, device: str, declared: Any, alpha: float, tolerance: float
+) -> "ByModel":
+    from specref.contrib.compare.by_model import judge_by_model
+    from specref.contrib.engines.quiet_transformers import errors_only
+    from specref.contrib.real_models.loading import load
+    from specref.contrib.real_models.settings import Setting
+
+    with errors_only():
+        loaded = load(folder, "model", device)
+    with progress(len(texts.tokens), "tokens") as advance:
+        return judge_by_model(texts, loaded, Setting(*declared), alpha, tolerance, advance)
 
 
 def _encoder(folder: str) -> Any:

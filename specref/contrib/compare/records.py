@@ -44,6 +44,8 @@ class Texts:
         One for each token; None if no record has any.
     repeated : int
         Records left out, because their prompt and seed were there before.
+    contexts : dict
+        {prompt: its text, or its token ids}, as far as records have them.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Texts:
     endings: list[str | None]
     logprobs: Floats | None
     repeated: int
+    contexts: dict[str, str | list[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -80,6 +83,7 @@ class Texts:
             endings,
             None if self.logprobs is None else self.logprobs[at],
             self.repeated,
+            self.contexts,
         )
 
 
@@ -139,6 +143,7 @@ class _Reader:
     endings: list[str | None] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     seeds: set[tuple[int, Any]] = field(default_factory=set)
+    contexts: dict[str, str | list[int]] = field(default_factory=dict)
     repeated: int = 0
 
     def add(self, number: int, line: str) -> None:
@@ -153,6 +158,7 @@ class _Reader:
         if not isinstance(prompt, (str, int)) or isinstance(prompt, bool):
             raise self.wrong(number, f"prompt_id = {prompt!r}: expected a string or a number")
         index = self.ids.setdefault(str(prompt), len(self.ids))
+        self._add_context(number, str(prompt), record)
         seed = record.get("seed")
         if seed is not None:
             if not isinstance(seed, (str, int)):
@@ -170,6 +176,17 @@ class _Reader:
         self.starts.append(len(self.tokens))
         self.prompts.append(index)
         self.endings.append(ending)
+
+    def _add_context(self, number: int, prompt: str, record: dict[str, Any]) -> None:
+        context = record.get("prompt_token_ids", record.get("prompt"))
+        if context is None:
+            return
+        if not isinstance(context, str) and {*map(type, context)} != {int}:
+            raise self.wrong(
+                number, f"prompt_token_ids = {context!r}: expected a list of integers"
+            )
+        if self.contexts.setdefault(prompt, context) != context:
+            raise self.wrong(number, f"prompt_id {prompt} stood for another prompt before")
 
     def _tokens(self, number: int, record: dict[str, Any]) -> list[int]:
         ids = record.get("token_ids")
@@ -226,4 +243,5 @@ class _Reader:
             self.endings,
             None if np.isnan(logprobs).all() else logprobs,
             self.repeated,
+            self.contexts,
         )

@@ -1,13 +1,17 @@
 """The verdict on two files for people: verdict, where, how sure, what is left open."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
 from specref.contrib.compare.judging import Comparison, Test
 from specref.contrib.compare.logprobs import Agreement
+
+if TYPE_CHECKING:
+    from specref.contrib.compare.by_model import ByModel
 from specref.report.layout import Column, Prose, Table
 from specref.statistics.campaign.verdict import Verdict
 
@@ -144,3 +148,39 @@ def comparison_record(found: Comparison, agreement: Agreement | None = None) -> 
     """What goes into JSON."""
     record = asdict(found) | {"verdict": str(found.verdict)}
     return record | {"logprobs": None if agreement is None else asdict(agreement)}
+
+
+def model_report(found: "ByModel", name: str) -> RenderableType:
+    """The verdict on one file by the model."""
+    report = found.report
+    head = f"{name} does not have the model's distribution."
+    parts = [f"LOSSY: {head}" if report.lossy else f"NOTHING FOUND in {name} by the model."]
+    parts.append(
+        f"{report.tokens:,} tokens of {found.texts:,} texts: {report.surprise:.3f} nats of "
+        f"surprise a token, {report.entropy:.3f} expected (z {report.z:+.1f}). Bets have won "
+        f"10^{report.log10_evidence:.1f}; 10^{-math.log10(report.alpha):.0f} decides, wrongly so "
+        f"with probability {report.alpha:g}."
+    )
+    if report.impossible:
+        parts.append(f"IMPOSSIBLE  {report.impossible}: the declared settings exclude it")
+    elif report.lossy:
+        parts.append(f"FITS  temperature {report.temperature:.2f} of what was declared, best")
+    else:
+        below, above = (None if one is None else f"{one:.2f}" for one in found.finds)
+        known = [f"{below} or lower"] * bool(below) + [f"{above} or higher"] * bool(above)
+        parts.append(
+            f"WOULD HAVE FOUND  texts of temperature {' and '.join(known)}"
+            if known
+            else "WOULD HAVE FOUND  no other temperature: there are too few tokens"
+        )
+    if found.reported:
+        counts = ", ".join(f"{stage} {count:,}" for stage, count in found.stages.items())
+        parts.append(f"LOG-PROBABILITIES  of {found.reported:,} reported agree: {counts}")
+    if found.at_cut:
+        parts.append(f"{found.at_cut:,} tokens at the filter's cut were not judged.")
+    return Group(*map(Prose, parts))
+
+
+def model_record(found: "ByModel") -> dict[str, Any]:
+    """What goes into JSON."""
+    return asdict(found) | {"lossy": found.report.lossy}
