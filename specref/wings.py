@@ -29,6 +29,7 @@ OWN: dict[Table, dict[str, str]] = {
         "build-model": "specref.contrib.checkpoints.command:build_model_command",
         "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
         "compare": "specref.contrib.compare.command:compare_command",
+        "collect": "specref.contrib.compare.collect_command:collect_command",
     },
     "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
@@ -41,6 +42,7 @@ COMMANDS_OF_WINGS = {
     "build-model": "Write small checkpoints whose law is known, for any engine.",
     "cross-check": "Check generated texts of two models, method by method, against the "
     "target's own law.",
+    "collect": "Draw texts from an OpenAI-compatible server, into a file for `specref compare`.",
     "compare": "Compare texts of a system with speculation with texts of the same system without.",
 }
 """Those listed above in a sentence, so that `specref --help` imports none of them."""
