@@ -18,7 +18,7 @@ PACKAGE = Path(specref.__file__).parent
 LAYERS = {
     "foundations: chance, tokens, models and laws, and what every file may need": (
         "arrays chance coins distributions laws lazy models optional pairs spoiled strategies "
-        "supervised tracebacks validation vocabulary wings"
+        "suggestions supervised tracebacks validation vocabulary wings"
     ),
     "rules: every rule as its paper prints it, what is known of it, and the table of all": (
         "algorithms batched machines rules theory"

@@ -96,7 +96,7 @@ PARTS: Mapping[str, Part] = MappingProxyType(
         "strategies": Part(
             _packages("hypothesis>=6.100"), "specref.strategies: toy models for Hypothesis"
         ),
-        "pytest": Part(_packages("pytest>=8"), "specref.parametrize, files of specref write"),
+        "pytest": Part(_packages("pytest>=8"), "specref.parametrize, files of specref init"),
         "torch": Part(
             _packages("torch>=2.11 transformers>=5.17"),
             "specref.torch_backend, specref check transformers",

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
+from specref.cli import workers as workers_module
 from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
@@ -285,7 +286,7 @@ def test_the_whole_zoo_uses_the_cores(
         raise ValueError("no executor")
 
     monkeypatch.setattr(zoo_module, "executor_of", stop)
-    monkeypatch.setattr(zoo_module.os, "sched_getaffinity", lambda _: range(99), raising=False)
+    monkeypatch.setattr(workers_module.os, "sched_getaffinity", lambda _: range(99), raising=False)
     assert specref("zoo", *arguments).stderr == "error: no executor\n"
     assert asked == [expected]
 

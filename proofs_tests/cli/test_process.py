@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from proofs_tests.helpers.programs import BUILDS, built, toy
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
-from specref.cli.write import SUFFIXES, harness
+from specref.cli.init import SUFFIXES, harness
 from specref.process import messages
 from specref.process.declared import read_declaration
 

@@ -441,7 +441,7 @@ def test_a_crash_on_arrays_names_the_claim_that_asks_for_tensors(arrays: Any, na
     batch = sample_batch(CHAIN_FIXTURES["wide"], 4, rng)
     with pytest.raises(BrokenContractError) as caught:
         Verifier(verify, Capabilities(arrays=arrays))(batch, rng)
-    assert str(caught.value).endswith(" (--claim arrays=torch for tensors)") == named
+    assert str(caught.value).endswith(" (--declare arrays=torch for tensors)") == named
 
 
 def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> None:

@@ -95,8 +95,8 @@ def test_a_claim_decides_where_names_are_of_the_contract_or_of_formulas() -> Non
 @pytest.mark.parametrize(
     ("verify", "claim", "line"),
     [
-        (on_logits, "probs", r"\(--claim inputs=logits\)"),
-        (lambda target_pmf, draft_pmf, drafts: None, "logits", r"\(--claim inputs=probs\)"),
+        (on_logits, "probs", r"\(--declare inputs=logits\)"),
+        (lambda target_pmf, draft_pmf, drafts: None, "logits", r"\(--declare inputs=probs\)"),
     ],
 )
 def test_names_that_contradict_a_claim_stop_with_the_line_to_type(
@@ -126,7 +126,7 @@ def test_ragged_names_that_contradict_a_claim_are_refused() -> None:
 
     _, told = RAGGED.read(verify, Capabilities(), ())
     assert told == ("it is given logits: parameter target_logits",)
-    with pytest.raises(ValueError, match=r"--claim inputs=logits"):
+    with pytest.raises(ValueError, match=r"--declare inputs=logits"):
         RAGGED.read(verify, Capabilities(), {"inputs"})
 
 
@@ -156,7 +156,7 @@ def test_annotations_and_defaults_of_torch_ask_for_tensors() -> None:
         claims, told = of_arrays(function, Capabilities(), ())
         assert claims.arrays == "torch"
         assert told[0].startswith("it is given tensors: ")
-        with pytest.raises(ValueError, match=r"--claim arrays=torch"):
+        with pytest.raises(ValueError, match=r"--declare arrays=torch"):
             of_arrays(function, Capabilities(), {"arrays"})
     assert of_arrays(of_numpy, Capabilities(), ()) == (Capabilities(), ())
 

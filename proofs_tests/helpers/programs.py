@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specref.cli.write import harness
+from specref.cli.init import harness
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.verify import sample_batch
 from specref.process import Process

@@ -288,7 +288,7 @@ def test_the_replay_line_runs_the_same_again(
 ) -> None:
     monkeypatch.setattr(suite, "diagnosed", lambda *given: None)
     line = replay_line(failing)
-    assert line.endswith(f"--claim one_hot=false --only {failing.failures[0].id}")
+    assert line.endswith(f"--declare one_hot=false --only {failing.failures[0].id}")
     command, *words = shlex.split(line)
     assert command == "specref"
     ran = CliRunner().invoke(main, [*words, "--json", "-"])

@@ -8,29 +8,31 @@ from importlib import import_module
 import click
 
 from specref import __version__
-from specref.cli.group import OneLineErrors
+from specref.cli.errors import OneLineErrors
+from specref.cli.options import no_color_option
 from specref.wings import COMMANDS_OF_WINGS, registered
 
 __all__ = ["main"]
 
 COMMANDS = {
     "check": "Test whether YOUR sampler, decode loop or engine is lossless, and which bug it has.",
-    "replay": "Run a saved failing case again: the same check, seed, claims and timeout.",
-    "write": "Write a pytest file for YOUR sampler, or a program around one in another language.",
-    "prove": "Prove or refute YOUR verification rule, exactly.",
-    "verify": "Prove every rule of the project over toy pairs, or for every p and q.",
-    "list": "What can be claimed, checked, judged by name or declared.",
+    "replay": "Run a saved failing case again.",
+    "init": "Write a pytest file for YOUR sampler, or a program in another language.",
+    "prove": "Prove or refute YOUR verification rule, exactly; with --all those of the project.",
+    "list": "What can be declared, checked, judged by name or proved.",
     "plan": "How many blocks does a verdict need, and how long does that take?",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     **COMMANDS_OF_WINGS,
 }
 GROUPS = {
-    "Test your code": ("check", "replay", "write"),
-    "Prove a rule": ("prove", "verify"),
+    "Test your code": ("check", "compare", "replay", "init"),
+    "Prove a rule": ("prove",),
     "Help and planning": ("list", "plan", "doctor"),
 }
 OTHERS = "Two models, and research"
+FORMER = {"write": ("init",), "verify": ("prove", "--all")}
+"""Names that commands had, which the help does not show."""
 
 
 class ImportedWhenUsed(OneLineErrors):
@@ -44,15 +46,17 @@ class ImportedWhenUsed(OneLineErrors):
         if " " in name:
             return None
         if name in registered("commands"):
-            brought: click.Command = registered("commands")[name].load()
-            return brought
+            return _uncolourable(registered("commands")[name].load())
         if name not in COMMANDS:
             return None
         module = name.replace("-", "_")
-        command: click.Command = getattr(
-            import_module(f"{__name__}.{module}"), f"{module}_command"
-        )
-        return command
+        found = getattr(import_module(f"{__name__}.{module}"), f"{module}_command")
+        return _uncolourable(found)
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(context, [*FORMER.get(args[0], args[:1]), *args[1:]])
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(context)
@@ -67,6 +71,13 @@ class ImportedWhenUsed(OneLineErrors):
         """A command in a sentence; those of other packages are imported for theirs."""
         command = None if name in COMMANDS else self.get_command(context, name)
         return COMMANDS[name] if command is None else command.get_short_help_str(limit=200)
+
+
+def _uncolourable(command: click.Command) -> click.Command:
+    """The command with the option --no-color."""
+    if not any(one.name == "no_color" for one in command.params):
+        command.params.append(no_color_option())
+    return command
 
 
 @click.group(

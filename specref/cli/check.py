@@ -1,39 +1,61 @@
 """``specref check``: a user's sampler, judged by the conformance kit."""
 
-from typing import Any, NoReturn, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NoReturn, get_args
 
 import click
 
-from specref.cli.claims import claim_option
+from specref.cli.claims import declare_option
 from specref.cli.cluster import cluster_option
-from specref.cli.group import (
+from specref.cli.completion import checks, targets
+from specref.cli.configured import Configured
+from specref.cli.options import (
+    InSections,
+    Option,
     html_option,
     json_option,
+    rule_option,
     timeout_option,
     verbosity,
     workers_option,
     writable,
 )
+from specref.cli.shapes import shape_options
 from specref.conformance.options import Profile
-from specref.contracts.capabilities import Dtype
 from specref.contracts.table import CONTRACTS
-from specref.rules import declarable
 from specref.statistics.campaign.levels import ALPHA
 
 
-@click.command("check")
-@click.argument("target")
+class CheckCommand(Configured, InSections):
+    """`check`, with its options in sections, and defaults from pyproject.toml."""
+
+    sections: ClassVar[Mapping[str, Iterable[str]]] = {
+        "What to test": ("contract", "rule", "declare", "shape", "installed"),
+        "How much": (
+            *("profile", "detect_tv", "time_limit", "only", "skip", "exitfirst", "keep_going"),
+            *("alpha", "trials", "seed", "strict"),
+        ),
+        "Output": (
+            *("verbose", "quiet", "json_file", "html_file", "junit", "save", "no_color"),
+            *("expected", "texts"),
+        ),
+        "Running": (),
+    }
+
+
+@click.command("check", cls=CheckCommand)
+@click.argument("target", required=False, shell_complete=targets)
+@click.option(
+    "--installed", is_flag=True, help="Every registered engine that is installed; no TARGET then."
+)
 @click.option(
     "--contract",
     type=click.Choice(tuple(CONTRACTS)),
     help="How it is called; by default verify, or what a registered name is made for.",
 )
-@click.option(
-    "--algorithm",
-    type=click.Choice(declarable()),
-    metavar="RULE",
-    help="The rule that it declares (specref list rules); then accepted lengths are judged, too.",
-)
+@rule_option
+@declare_option
+@shape_options
 @click.option(
     "--profile",
     type=click.Choice(get_args(Profile)),
@@ -42,61 +64,65 @@ from specref.statistics.campaign.levels import ALPHA
     help="The distance that is surely detected: 0.05, 0.02, 0.01; smoke samples nothing.",
 )
 @click.option("--detect-tv", type=float, help="That distance itself.")
-@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
-@click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
 @click.option(
-    "--seconds",
+    "--time-limit",
+    cls=Option,
+    former=("--seconds",),
     type=float,
-    help="Draw for so long in all instead, and say what would have been found.",
+    metavar="SECONDS",
+    help="End after so long, in all; the report says what was found and what was not tried.",
 )
-@timeout_option
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="ID",
+    shell_complete=checks,
+    help="Checks whose ids start like this.",
+)
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="ID",
+    shell_complete=checks,
+    help="Not checks whose ids start like this.",
+)
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option(
     "--keep-going",
     is_flag=True,
     help="Run every check, also those that a failure has settled or left nothing to judge in.",
 )
-@click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
-@click.option("--skip", multiple=True, metavar="ID", help="Not checks whose ids start like this.")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
+@click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
-@click.option(
-    "--vocabulary", type=int, multiple=True, help="Judge it at this size besides; repeat for more."
-)
-@click.option("--lookahead", type=int, multiple=True, help="Drafts of a row there.")
-@click.option("--batch", type=int, multiple=True, help="Rows of a batch there.")
-@click.option(
-    "--dtype", type=click.Choice(get_args(Dtype)), multiple=True, help="What it is given there."
-)
-@claim_option
 @click.option(
     "--strict",
     is_flag=True,
     help="Exit code 2 if something optional could not be tried; else the verdict lists it.",
 )
-@click.option(
-    "--isolate",
-    is_flag=True,
-    help="Ask an engine in a process of its own, so that the kit outlives a crash of it.",
-)
+@verbosity
+@json_option
+@html_option
+@click.option("--junit", metavar="FILE", help="Write JUnit XML.")
+@click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
+@click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
 @click.option(
     "--texts",
     metavar="FILE",
     callback=writable,
     help="Write texts of an engine there as they come; a second run goes on from them.",
 )
-@click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
-@click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
-@click.option("--junit", metavar="FILE", help="Write JUnit XML.")
-@html_option
-@verbosity
-@workers_option
+@timeout_option
+@click.option(
+    "--isolate",
+    is_flag=True,
+    help="Ask an engine in a process of its own, so that the kit outlives a crash of it.",
+)
+@workers_option()
 @cluster_option
-@json_option
 def check_command(
-    vocabulary: tuple[int, ...],
-    lookahead: tuple[int, ...],
-    batch: tuple[int, ...],
-    dtype: tuple[Dtype, ...],
+    target: str | None,
+    installed: bool,
     save: str | None,
     junit: str | None,
     html_file: str | None,
@@ -108,46 +134,54 @@ def check_command(
 ) -> NoReturn:
     """Test whether YOUR sampler, decode loop or engine is lossless, and which bug it has.
 
-    TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, a registered name such as transformers, or a
-    program in any language, 'process:COMMAND', as `specref write --language` prints one. The
-    function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and rng,
-    and returns tokens [B, K+1] padded with -1, and counts [B]. With --contract tree, parents
-    [B, K] come after draft_tokens: the node before each draft, -1 for the root, -2 for no draft.
-    With --contract text, TARGET is an Engine: it is asked for whole texts, and these are compared
-    with its law or its plain mode; drafts have to be proposed and accepted, else the verdict is
-    NOT_EXERCISED.
+    TARGET is FILE.py:FUNCTION, MODULE:FUNCTION, a registered name (specref list names) or a
+    program in any language, 'process:COMMAND' (specref init --language prints one). The function
+    takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and rng, and
+    returns tokens [B, K+1] padded with -1, and counts [B]. Names decide what is passed:
+    target_logits is given logits; annotated torch.Tensor, tensors.
 
-    TARGET engines is every registered engine that is installed, one after the other in its quick
-    form and in a process of its own; a crash is a row. Exit code 1 if one of them fails where that
-    is not expected; 2 if an installed one has no verdict, or none is installed.
+    Other forms are other contracts: ragged (all requests in one flat array, as engines have
+    them), tree, step, generate, text (an Engine, which is asked for whole texts) and more.
+    `specref list contracts --contract ragged` shows what a function takes and returns there.
+
+    --installed judges every registered engine that is installed, one after the other in its
+    quick form and in a process of its own; a crash is a row. Exit code 1 if one of them fails
+    where that is not expected; 2 if an installed one has no verdict, or none is installed.
 
     A sampler in NumPy takes 2 to 60 seconds, in torch up to 115, those that fail early the least;
-    whole texts take minutes, and how many is said before. With --seconds 10 drawing takes 10 s in
-    all; exact laws and independence come on top.
+    whole texts take minutes, and how many is said before. --time-limit 20 ends after 20 s.
+
+    pyproject.toml may hold defaults of all options, by their long names: [tool.specref],
+    target = "samplers.py:verify", rule = "standard", declare = ["ragged=false"].
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
-    lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time, not
-    exercised or not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten after each check.
+    lengths that are not those of --rule), 2 misuse, inconclusive, not answered in time, not
+    exercised or not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten every second.
 
     \b
     Examples:
       specref check examples.correct:verify
-      specref check samplers:verify --algorithm standard --detect-tv 0.02
+      specref check samplers:verify --rule standard --detect-tv 0.02
       specref check samplers:step --contract step --save failures
-      specref check samplers:verify_tree --contract tree --algorithm topdown
-      specref check samplers:verify --vocabulary 151936 --lookahead 5 --batch 32
+      specref check samplers:verify_tree --contract tree --rule topdown
+      specref check samplers:verify --shape V=151936,K=5,B=32
       specref check transformers --contract generate --json report.json
       specref check samplers:verify --workers 4
-      specref check samplers:verify --seconds 10
+      specref check samplers:verify --time-limit 20
       specref check engines.py:mine --contract text --texts texts.jsonl
       specref check 'process:./my_sampler --flag'
-      specref check engines --json engines.json
+      specref check --installed --json engines.json
     """
-    from specref.cli.judging import Files, Shown, judge_target  # --help does not need it
+    from specref.cli.judging import Files, Shown, judge_installed, judge_target
 
+    if installed:
+        if target not in (None, "engines"):
+            raise ValueError(f"target = {target!r}: expected none with --installed")
+        judge_installed(options["contract"], json_file)
+    if target is None:
+        raise ValueError("expected TARGET, such as samplers.py:verify, or --installed")
     judge_target(
-        sizes=(vocabulary, lookahead, batch),
-        dtypes=dtype,
+        target,
         files=Files(save, junit, html_file, json_file),
         shown=Shown(verbose, quiet),
         blocking=not keep_going,

@@ -1,4 +1,4 @@
-"""Claims about an implementation, on the command line: ``--claim NAME=VALUE``."""
+"""What an implementation declares, on the command line: ``--declare NAME=VALUE``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -6,9 +6,18 @@ from typing import Any
 
 import click
 
+from specref.cli.completion import capabilities
+from specref.cli.options import Option
+
 WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
-claim_option = click.option(
-    "--claim", multiple=True, metavar="NAME=VALUE", help="A capability: ragged=false."
+declare_option = click.option(
+    "--declare",
+    cls=Option,
+    former=("--claim",),
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=capabilities,
+    help="A capability, such as ragged=false; `specref list claims` has all.",
 )
 
 
@@ -29,7 +38,7 @@ def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise ValueError(f"--claim {pair!r}: expected NAME=VALUE, such as ragged=false")
+            raise ValueError(f"--declare {pair!r}: expected NAME=VALUE, such as ragged=false")
         claims[name] = WORDS.get(value.lower(), value)
         if value.isdigit():
             claims[name] = int(value)

@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import specref
-from specref.cli.group import HOLDS, VIOLATED, json_option, leave, show
+from specref.cli.group import HOLDS, VIOLATED, leave, show
+from specref.cli.options import json_option
 from specref.optional import CORE, PARTS, Package
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json

@@ -1,4 +1,4 @@
-"""Shared by the commands: errors in one line, exit codes, options, the progress bar."""
+"""Shared by the commands: exit codes, what is printed, the progress bar."""
 
 import math
 import os
@@ -7,10 +7,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, get_args
+from typing import NoReturn
 
 import click
 from click.core import ParameterSource
@@ -24,17 +24,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from specref.contracts.timeout import TIMEOUT
-from specref.pairs import Profile
-from specref.report.machine import STDOUT, check_destination
+from specref.report.machine import STDOUT
 from specref.supervised import Notes
-from specref.tracebacks import traceback_lines
 
 PIPED = 80
 EVERY = 60.0
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 WRITTEN = ("json_file", "html_file", "markdown", "save")
 ENDINGS = ("SIGINT", "SIGTERM", "SIGHUP")
+STARTED = "specref.started"
+"""Where a context has when the command began."""
 TWICE = 1.0
 """Seconds within which a signal that comes again is the same: `timeout` and a terminal send it to
 all processes of a group, and the parent of this one passes it on."""
@@ -78,29 +77,18 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, before[number])
 
 
-class OneLineErrors(click.Group):
-    """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            with ended_as_by_ctrl_c():
-                return super().invoke(context)
-        except (ValueError, TypeError, ImportError, OSError) as error:
-            misused(str(error))
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            leave(INTERRUPTED)
-        except Verdict:
-            raise
-        except SystemExit as error:
-            lines = "; ".join(line.strip() for line in traceback_lines(error))
-            misused(f"judged code has raised SystemExit({error.code!r}){lines and ': '}{lines}")
-
-
 def misused(message: str) -> NoReturn:
     """Leave with one line on standard error and exit code 2."""
     click.echo(f"error: {' '.join(message.split())}", err=True)
     leave(MISUSED)
+
+
+def refuse_given(names: Iterable[str], how: str) -> None:
+    """Refuse options that would do nothing."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ValueError(f"{name.replace('_', '-')}: expected {how}")
 
 
 def command_line() -> str:
@@ -133,7 +121,14 @@ def show(report: RenderableType, json_file: str | None) -> None:
     """
     if json_file != STDOUT:
         told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-        Console(width=None if told else PIPED).print(report, highlight=False)
+        console = Console(width=None if told else PIPED, no_color=uncoloured())
+        console.print(report, highlight=False)
+
+
+def uncoloured() -> bool | None:
+    """Whether --no-color was given; None leaves it to NO_COLOR and the terminal."""
+    context = click.get_current_context(silent=True)
+    return True if context and context.find_root().color is False else None
 
 
 @contextmanager
@@ -152,7 +147,7 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     unit : str
         What is counted: "cases", "trials".
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, no_color=uncoloured())
     at = noted()
     if not console.is_terminal:
         yield _lines(total, unit, at)
@@ -215,71 +210,3 @@ def _lines(total: int, unit: str, at: Callable[[str], None]) -> Callable[..., No
             click.echo(f"{done:,} of {total:,} {unit} after {minutes}{where}", err=True)
 
     return advance
-
-
-def writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """An option's file, checked before the work begins."""
-    if value is not None:
-        check_destination(value)
-    return value
-
-
-def page_file(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The file of a page: none is written to standard output, where the table is."""
-    if value == STDOUT:
-        raise ValueError("html = '-': expected a file, since the table is on standard output")
-    return writable(context, parameter, value)
-
-
-profile_option = click.option(
-    "--profile",
-    type=click.Choice(get_args(Profile)),
-    default="quick",
-    show_default=True,
-    help="How many pairs and lookaheads.",
-)
-seed_option = click.option("--seed", default=0, show_default=True, help="Of everything sampled.")
-workers_option = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes; the result does not depend on it.",
-)
-timeout_option = click.option(
-    "--timeout",
-    "--patience",
-    "timeout",
-    default=TIMEOUT,
-    show_default=True,
-    help="Seconds for a call.",
-)
-
-
-def verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options -v and -q: how much of a report is printed."""
-    verbose = click.option(
-        "-v", "--verbose", is_flag=True, help="Print a row for each check, too."
-    )
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Print the verdict in one line.")
-    return verbose(quiet(command))
-
-
-json_option = click.option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    callback=writable,
-    help="Write the report as JSON to FILE, or - for stdout.",
-)
-html_option = click.option(
-    "--html", "html_file", metavar="FILE", callback=page_file, help="Write the report as a page."
-)
-downloads_option = click.option(
-    "--from",
-    "downloads",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="A downloaded wheel, sdist or npm tarball, or a folder of them.",
-)

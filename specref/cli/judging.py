@@ -2,12 +2,14 @@
 
 import gc
 import itertools
+import math
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import click
 import numpy as np
@@ -16,7 +18,8 @@ from rich.console import RenderableType
 from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
-from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, leave, progress, show
+from specref.cli.group import INTERRUPTED, MISUSED, STARTED, VIOLATED, leave, progress, show
+from specref.cli.shapes import Wanted, wanted
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.case_files import failing_cases, load_case, load_expected
 from specref.conformance.checks import Check, engines, texts
@@ -24,12 +27,10 @@ from specref.conformance.options import CheckOptions, Listener
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.scheduling import Pace, Workers
 from specref.conformance.status import CheckResult, Status
-from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, prepare, run_checks
 from specref.conformance.summary import in_short
 from specref.contracts.asking import isolated, stdout_to
 from specref.contracts.capabilities import Dtype
-from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
 from specref.contracts.text import Engine
@@ -45,10 +46,9 @@ from specref.report.machine import (
 )
 from specref.wings import registered
 
-DEFAULT = Shape(32_000, 3, 4)
 FREED = 31 << 20
+EVERY = 1.0
 ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
-Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Files:
     junit: str | None
     html: str | None
     json: str | None
+    written: dict[str, float] = field(default_factory=dict, compare=False)
 
     def check(self) -> None:
         """Refuse a file or folder that cannot be written, before anything is judged."""
@@ -68,9 +69,15 @@ class Files:
             check_folder(self.save)
 
     def so_far(self, reports: list[Report]) -> None:
-        """Write the JSON of what is known so far, so that it survives an interrupt."""
+        """Write the JSON of what is known so far, so that it survives an interrupt.
+
+        Every second: of checks that take milliseconds it would take most of the time.
+        """
         if self.json and self.json != STDOUT and not is_special(Path(self.json)):
-            write_json(self.json, as_json(_records(reports)))
+            now = time.monotonic()
+            if now - self.written.get(self.json, -math.inf) >= EVERY:
+                write_json(self.json, as_json(_records(reports)))
+                self.written[self.json] = time.monotonic()
 
     def write(self, reports: list[Report]) -> None:
         if self.json:
@@ -104,24 +111,24 @@ class Asked:
         Instead of what a registered name is made for, and beside what it is expected to fail.
     options : CheckOptions
         Without what depends on the implementation.
-    sizes : tuple of three tuples of int, optional
-        Vocabularies, lookaheads and batches, to judge it at besides.
-    dtypes : tuple of str
-        The dtypes there.
+    wanted : Wanted
+        The shapes to judge it at besides.
     workers : int
     cluster : str, optional
     failures_at_once : bool
         Whether the first failure is said when it comes.
+    started : float
+        When the command began, as `time.perf_counter` counts.
     """
 
     contract: str | None
     expected: str | None
     options: CheckOptions
-    sizes: Sizes | None
-    dtypes: tuple[Dtype, ...]
+    wanted: Wanted
     workers: int
     cluster: str | None
     failures_at_once: bool
+    started: float
 
     def options_for(self, found: Target) -> CheckOptions:
         """All options of the checks of an implementation."""
@@ -134,8 +141,8 @@ class Asked:
         return replace(
             asked,
             contract=contract,
-            shapes=_shapes(self.sizes, contract) if self.sizes else (),
-            dtypes=self.dtypes,
+            shapes=self.wanted.shapes(contract),
+            dtypes=self.wanted.dtypes,
             expected_failures={
                 id_: why
                 for id_, why in {**found.expected, **more}.items()
@@ -149,16 +156,27 @@ class Asked:
         )
 
 
+def judge_installed(contract: str | None, json_file: str | None) -> NoReturn:
+    """Judge every registered engine that is installed, and leave with the exit code."""
+    judge_all = registered("commands")["check engines"].load()
+    leave(judge_all(click.get_current_context(), contract, json_file))
+
+
 def judge_target(
     target: str,
     *,
     contract: str | None,
     expected: str | None,
-    sizes: Sizes,
-    dtypes: tuple[Dtype, ...],
+    rule: str | None,
+    declare: tuple[str, ...],
+    shape: tuple[str, ...],
+    vocabulary: tuple[int, ...],
+    lookahead: tuple[int, ...],
+    batch: tuple[int, ...],
+    dtype: tuple[Dtype, ...],
+    time_limit: float | None,
     only: tuple[str, ...],
     skip: tuple[str, ...],
-    claim: tuple[str, ...],
     isolate: bool,
     workers: int,
     cluster: str | None,
@@ -167,14 +185,20 @@ def judge_target(
     **options: Any,
 ) -> NoReturn:
     """Judge what a name stands for, and leave with the exit code."""
-    if target == "engines":
-        judge_all = registered("commands")["check engines"].load()
-        leave(judge_all(click.get_current_context(), contract, files.json))
     files.check()
-    checks = CheckOptions(only=list(only) or None, skip=skip, claims=read_claims(claim), **options)
-    at_sizes = sizes if any(sizes) or dtypes else None
+    checks = CheckOptions(
+        algorithm=rule,
+        only=list(only) or None,
+        skip=skip,
+        claims=read_claims(declare),
+        time_limit=time_limit,
+        **options,
+    )
+    sizes = {"vocabulary": vocabulary, "lookahead": lookahead, "batch": batch, "dtype": dtype}
     quiet = files.json == STDOUT
-    asked = Asked(contract, expected, checks, at_sizes, dtypes, workers, cluster, not quiet)
+    shapes = wanted(shape, **sizes)
+    started = click.get_current_context().meta[STARTED]
+    asked = Asked(contract, expected, checks, shapes, workers, cluster, not quiet, started)
     reports: list[Report] = []
     interrupted = False
     for found in _found_or_not_run(target, contract, files.json, options["timeout"]):
@@ -220,7 +244,7 @@ def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) ->
         )
         load = LoadTarget(found.name, asked.options.timeout or TIMEOUT)
         workers = None if executor is None else Workers(executor, load)
-        return run_checks(found.function, options, listener, workers)
+        return run_checks(found.function, options, listener, workers, asked.started)
 
 
 class ProgressLine:
@@ -267,18 +291,9 @@ def say_how_long(found: Target, options: CheckOptions) -> Mapping[str, float]:
     except BrokenContractError:
         return {}  # the checks will tell
     if minutes > 1:
-        told = f"{found.name}: about {minutes:.0f} minutes (--seconds 6 for a quick look)"
+        told = f"{found.name}: about {minutes:.0f} minutes (--time-limit 30 for a quick look)"
         click.echo(told, err=True)
     return texts.texts_wanted(judge, asked)
-
-
-def _shapes(sizes: Sizes, contract: Contract) -> tuple[Shape, ...]:
-    """Every combination of the sizes that were given, with defaults for the others."""
-    one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
-    vocabulary, lookahead, batch = sizes
-    return shapes(
-        vocabulary or (one.vocabulary,), lookahead or (one.lookahead,), batch or (one.batch,)
-    )
 
 
 def _found_or_not_run(

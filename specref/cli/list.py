@@ -4,7 +4,8 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, json_option, leave, show
+from specref.cli.group import HOLDS, leave, show
+from specref.cli.options import json_option
 from specref.contracts.table import CONTRACTS
 from specref.report.listing import SECTIONS, listing, listing_record
 from specref.report.machine import as_json, write_json
@@ -21,10 +22,10 @@ from specref.report.machine import as_json, write_json
 def list_command(
     sections: tuple[str, ...], contract: str | None, json_file: str | None
 ) -> NoReturn:
-    """What can be claimed, checked, judged by name or declared.
+    """What can be declared, checked, judged by name or proved.
 
-    SECTIONS are claims (--claim NAME=VALUE), checks (--only ID; an id is its stage and a name),
-    contracts (--contract), names (specref check NAME) and rules (--algorithm); all of them by
+    SECTIONS are claims (--declare NAME=VALUE), checks (--only ID; an id is its stage and a name),
+    contracts (--contract), names (specref check NAME) and rules (--rule); all of them by
     default. Nothing is imported to say whether a name is installed. Takes a second or two.
 
     \b

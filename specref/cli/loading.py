@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from specref.suggestions import did_you_mean
 from specref.supervised import end_a_copy_of
 
 MISSING = object()
@@ -59,7 +60,9 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
         raise ImportError(f"cannot import {module_name!r}: {reason}{told}") from None
     function = getattr(module, function_name, MISSING)
     if function is MISSING:
-        raise ValueError(f"{module_name!r} has no function {function_name!r}")
+        public = (one for one, what in vars(module).items() if callable(what) and one[:1] != "_")
+        hint = did_you_mean(function_name, public)
+        raise ValueError(f"{module_name!r} has no function {function_name!r}{hint}")
     if not callable(function):
         kind = type(function).__name__
         raise ValueError(f"{name} is not callable ({kind}): expected a function")

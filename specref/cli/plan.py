@@ -3,7 +3,8 @@
 import click
 from click.core import ParameterSource
 
-from specref.cli.group import HOLDS, json_option, leave, show
+from specref.cli.group import HOLDS, leave, show
+from specref.cli.options import json_option
 from specref.report import tables
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign import planning

@@ -1,11 +1,16 @@
 """``specref prove``: a user's verification rule, proved or refuted."""
 
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NoReturn
 
 import click
 
 from specref.cli.cluster import cluster_option
-from specref.cli.group import (
+from specref.cli.completion import rules, targets
+from specref.cli.group import refuse_given
+from specref.cli.options import (
+    InSections,
+    Option,
     html_option,
     json_option,
     profile_option,
@@ -13,12 +18,30 @@ from specref.cli.group import (
     workers_option,
     writable,
 )
+from specref.pairs import Profile
 from specref.proofs.everywhere.proof import BUDGET
 from specref.verification.situations import SITUATIONS
 
+TOY = ("only", "pairs")
+EVERYWHERE = ("against", "iterations", "tokens", "lookahead", "save")
+OF_ONE = (*TOY, *EVERYWHERE)
+OF_ALL = ("compare", "known_bugs", "markdown")
 
-@click.command("prove")
-@click.argument("rule", metavar="MODULE:FUNCTION")
+
+class ProveCommand(InSections):
+    """`prove`, with its options in sections."""
+
+    sections: ClassVar[Mapping[str, Iterable[str]]] = {
+        "What to prove": ("every", "profile", *TOY),
+        "For every p and q": ("everywhere", "budget", *EVERYWHERE),
+        "With --all": OF_ALL,
+        "Running and output": (),
+    }
+
+
+@click.command("prove", cls=ProveCommand)
+@click.argument("rule", metavar="MODULE:FUNCTION", required=False, shell_complete=targets)
+@click.option("--all", "every", is_flag=True, help="Every rule of the project instead of yours.")
 @profile_option
 @click.option(
     "--pairs",
@@ -35,14 +58,13 @@ from specref.verification.situations import SITUATIONS
     metavar="SITUATION",
     help=f"Only this situation; repeat for more. There are: {', '.join(SITUATIONS)}.",
 )
-@workers_option
-@cluster_option
 @click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
 @click.option(
     "--against",
     metavar="RULE",
-    help="With --everywhere: whether it accepts at least as many drafts as this one; "
-    "MODULE:FUNCTION, or a name of `specref list rules`.",
+    shell_complete=rules,
+    help="Whether it accepts at least as many drafts as this one; MODULE:FUNCTION, or a name of "
+    "`specref list rules`.",
 )
 @click.option(
     "--iterations",
@@ -51,22 +73,47 @@ from specref.verification.situations import SITUATIONS
     show_default=True,
     help="With --against: compare the tokens that so many iterations emit.",
 )
-@click.option("--tokens", default=3, show_default=True, help="With --everywhere: of a vocabulary.")
-@click.option("--lookahead", default=1, show_default=True, help="With --everywhere.")
+@click.option("--tokens", default=3, show_default=True, help="Of the vocabulary.")
+@click.option("--lookahead", default=1, show_default=True, help="Drafts of a block.")
+@click.option("--budget", type=float, help="CPU seconds.  [default: 60; with --all 20]")
+@click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
 @click.option(
-    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
+    "--compare",
+    cls=Option,
+    former=("--dominance",),
+    is_flag=True,
+    help="Which rules accept more than which, for every p and q.",
 )
 @click.option(
-    "--save",
-    metavar="FILE",
-    callback=writable,
-    help="With --everywhere: write a witness, to be replayed.",
+    "--known-bugs",
+    cls=Option,
+    former=("--zoo",),
+    is_flag=True,
+    help="With --everywhere: the planted bugs of the zoo, too.",
 )
+@click.option("--markdown", metavar="FILE", callback=writable, help="Write these as a page.")
 @seed_option
+@workers_option()
+@cluster_option
 @html_option
 @json_option
-def prove_command(**options: Any) -> NoReturn:
-    """Prove or refute YOUR verification rule, exactly.
+def prove_command(
+    rule: str | None,
+    every: bool,
+    compare: bool,
+    known_bugs: bool,
+    markdown: str | None,
+    budget: float | None,
+    profile: Profile,
+    everywhere: bool,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    html_file: str | None,
+    json_file: str | None,
+    **of_one: Any,
+) -> NoReturn:
+    """Prove or refute YOUR verification rule, exactly; with --all those of the project.
 
     MODULE:FUNCTION (or FILE.py:FUNCTION) names a function
     step(target, drafter, context, lookahead, chance) that returns a tuple of token ids and
@@ -79,6 +126,9 @@ def prove_command(**options: Any) -> NoReturn:
 
     --everywhere is about one iteration, over vocabularies without EOS: run it without, too.
 
+    --all proves every rule of the project: 90 seconds of CPU time by default, and so does
+    --everywhere; with --known-bugs 4 minutes more, and --compare --profile thorough 53.
+
     Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
 
     \b
@@ -90,7 +140,19 @@ def prove_command(**options: Any) -> NoReturn:
       specref prove specref.algorithms.tli:step --pairs all
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
       specref prove my_rules:my_step --everywhere --against standard
+      specref prove --all
+      specref prove --all --everywhere
+      specref prove --all --compare --profile standard
     """
-    from specref.cli.proving import prove_rule  # --help does not need it
+    given = (profile, seed, workers, cluster, everywhere)
+    if every or rule is None:
+        refuse_given(OF_ONE, "without --all")
+        if not every or rule:
+            raise ValueError("expected MODULE:FUNCTION or --all, and not both")
+        from specref.cli.verify import prove_all  # --help does not need it
 
-    prove_rule(**options)
+        prove_all(*given, compare, known_bugs, budget, markdown, json_file, html_file)
+    from specref.cli.proving import prove_rule
+
+    refuse_given(OF_ALL, "with --all")
+    prove_rule(rule, *given, budget or BUDGET, json_file, html_file, **of_one)

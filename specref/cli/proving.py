@@ -1,10 +1,9 @@
 """The work of ``specref prove``: a rule, proved or refuted, and the report written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NoReturn
 
 import click
-from click.core import ParameterSource
 
 from specref.cli.cluster import executor_of
 from specref.cli.dominance import compare_rules
@@ -17,6 +16,7 @@ from specref.cli.group import (
     leave,
     misused,
     progress,
+    refuse_given,
     show,
 )
 from specref.cli.loading import Loaded, load_function
@@ -39,23 +39,26 @@ EVERYWHERE = ("against", "iterations", "tokens", "lookahead", "budget", "save")
 def prove_rule(
     rule: str,
     profile: Profile,
-    pairs: str,
-    only: tuple[str, ...],
+    seed: int,
     workers: int,
     cluster: str | None,
     everywhere: bool,
+    budget: float,
+    json_file: str | None,
+    html_file: str | None,
+    pairs: str,
+    only: tuple[str, ...],
     against: str | None,
     iterations: int,
     tokens: int,
     lookahead: int,
-    budget: float,
     save: str | None,
-    seed: int,
-    json_file: str | None,
-    html_file: str | None,
 ) -> NoReturn:
     """Prove or refute a rule, and leave with the exit code."""
-    _refuse_given(TOY if everywhere else EVERYWHERE)
+    if everywhere:
+        refuse_given(TOY, "without --everywhere")
+    else:
+        refuse_given(EVERYWHERE, "with --everywhere")
     step = load_function(rule, "rule")
     try:
         check_step(step)
@@ -110,15 +113,6 @@ def prove_rule(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     leave(HOLDS)
-
-
-def _refuse_given(names: Sequence[str]) -> None:
-    """Refuse options that would do nothing, with --everywhere or without."""
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            how = "without" if context.params["everywhere"] else "with"
-            raise ValueError(f"{name}: expected {how} --everywhere")
 
 
 def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:

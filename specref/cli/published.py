@@ -75,10 +75,10 @@ def _run(
     target: str,
     place: Path,
     executor: Executor | None,
-    algorithm: str | None,
+    rule: str | None,
     policy: tuple[str, ...],
     only: str,
-    claim: tuple[str, ...],
+    declare: tuple[str, ...],
     json_file: str | None,
     timeout: float,
     last: str | None,
@@ -86,16 +86,16 @@ def _run(
     if not timeout > 0:
         raise ValueError(f"--timeout {timeout:g}: expected a number of seconds > 0")
     (found,) = closed_at_the_end(find_targets(target, str(VERIFY), timeout))
-    claims = {**found.claims, **read_claims(claim)}
-    rule = algorithm or capabilities_of(found.function, **claims).rule or DEFAULT
-    verification(rule)
-    cases = [case for case in load_cases(place, rule) if case["id"].startswith(only)]
+    claims = {**found.claims, **read_claims(declare)}
+    judged = rule or capabilities_of(found.function, **claims).rule or DEFAULT
+    verification(judged)
+    cases = [case for case in load_cases(place, judged) if case["id"].startswith(only)]
     # What the sampler itself prints must not get into the JSON.
     with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
         done = run(
             found.function,
             cases,
-            algorithm=rule,
+            algorithm=judged,
             last=last,
             policies=policy,
             timeout=found.timeout,

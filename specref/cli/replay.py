@@ -6,8 +6,9 @@ from typing import NoReturn
 import click
 
 from specref.cli.everywhere import read_rows, replay_rows
-from specref.cli.group import json_option, leave, show
+from specref.cli.group import leave, show
 from specref.cli.loading import load_function
+from specref.cli.options import json_option
 from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.case_files import load_case
 from specref.conformance.options import CheckOptions
@@ -22,11 +23,12 @@ from specref.report.machine import as_json, write_json
 @click.argument("case", metavar="CASE.json", type=click.Path(exists=True, dir_okay=False))
 @json_option
 def replay_command(case: str, json_file: str | None) -> NoReturn:
-    """Run a saved failing case again: the same check, seed, claims and timeout.
+    """Run a saved failing case again.
 
-    Cases are written by `specref check … --save FOLDER`, and rows at which a rule is lossy by
-    `specref prove … --everywhere --save FILE`. Takes a few seconds for a sampler in NumPy, or as
-    long as the check took.
+    It is the same check, with the same seed, capabilities and timeout. Cases are written by
+    `specref check … --save FOLDER`, and rows at which a rule is lossy by `specref prove …
+    --everywhere --save FILE`. Takes a few seconds for a sampler in NumPy, or as long as the check
+    took.
 
     \b
     Examples:

@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from specref.adapters import IMPLEMENTATIONS
+from specref.cli.completion import EXAMPLES as EXAMPLES_OF_PACKAGE
 from specref.cli.loading import load_function
 from specref.conformance.checks import CHECKS
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS, VERIFY
 from specref.contracts.timeout import TIMEOUT
 from specref.process import Process
+from specref.suggestions import did_you_mean
 
 EXAMPLES, PROCESS = "examples.", "process:"
 
@@ -81,12 +83,7 @@ def find_targets(
     group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
-        if Path(name).is_file():
-            raise ValueError(f"target = {name!r}: expected {_of_file(name)}")
-        raise ValueError(
-            f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or a "
-            "name of `specref list names`"
-        )
+        raise ValueError(f"target = {name!r}: expected {_expected(name)}")
     return tuple(replace(registered(key), timeout=timeout) for key in wanted)
 
 
@@ -133,8 +130,16 @@ def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
     return targets
 
 
-def _of_file(name: str) -> str:
-    """How a file is named as a target: as Python, or as a program."""
+def _expected(name: str) -> str:
+    """What a target is, where this is none; with what may have been meant."""
+    if name == "engines":
+        return "--installed, for every engine that is installed (minutes), or engines.py:FUNCTION"
+    if not Path(name).is_file():
+        known = [*IMPLEMENTATIONS, *EXAMPLES_OF_PACKAGE]
+        return (
+            "MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or a name of `specref list names`"
+            f"{did_you_mean(name, known)}"
+        )
     if name.endswith(".py"):
         return f"{name}:FUNCTION"
     command = name if "/" in name else f"./{name}"

@@ -4,9 +4,10 @@ from typing import Any, NoReturn
 
 import click
 
-from specref.cli.claims import claim_option
+from specref.cli.claims import declare_option
 from specref.cli.cluster import cluster_option
-from specref.cli.group import json_option, timeout_option, workers_option
+from specref.cli.completion import targets
+from specref.cli.options import Option, json_option, timeout_option, workers_option
 from specref.vectors.deciding import DRAWS, POLICIES
 from specref.vectors.groups.verifications import BOTH
 
@@ -14,9 +15,21 @@ from specref.vectors.groups.verifications import BOTH
 @click.command("vectors")
 @click.option("--write", metavar="FOLDER", help="Build every file and put it there.")
 @click.option("--check", is_flag=True, help="Are the files what --write would put there?")
-@click.option("--run", "target", metavar="TARGET", help="Put the vectors to MODULE:FUNCTION.")
+@click.option(
+    "--run",
+    "target",
+    metavar="TARGET",
+    shell_complete=targets,
+    help="Put the vectors to MODULE:FUNCTION.",
+)
 @click.argument("folder", required=False)
-@click.option("--algorithm", type=click.Choice(BOTH), help="By default what it declares.")
+@click.option(
+    "--rule",
+    cls=Option,
+    former=("--algorithm",),
+    type=click.Choice(BOTH),
+    help="By default what it declares.",
+)
 @click.option("--last", type=click.Choice(tuple(DRAWS)), help="How it draws the last token.")
 @click.option(
     "--policy",
@@ -26,8 +39,8 @@ from specref.vectors.groups.verifications import BOTH
 )
 @click.option("--only", default="", metavar="ID", help="Cases whose ids start like this.")
 @timeout_option
-@claim_option
-@workers_option
+@declare_option
+@workers_option()
 @cluster_option
 @json_option
 def vectors_command(**options: Any) -> NoReturn:
@@ -46,7 +59,7 @@ def vectors_command(**options: Any) -> NoReturn:
     \b
     Examples:
       specref vectors --run reference-verify
-      specref vectors --run samplers:verify --algorithm block --last race
+      specref vectors --run samplers:verify --rule block --last race
       specref vectors --check
       specref vectors --write specref/vectors/v1
     """

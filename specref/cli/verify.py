@@ -1,27 +1,11 @@
-"""``specref verify``: proofs of every rule over the toy pairs, and campaigns on some."""
+"""``specref prove --all``: every rule over the toy pairs, for every p and q, or compared."""
 
 from typing import NoReturn
 
-import click
-
-from specref.cli.cluster import cluster_option, executor_of
+from specref.cli.cluster import executor_of
 from specref.cli.dominance import verify_dominance
 from specref.cli.everywhere import require_z3
-from specref.cli.group import (
-    HOLDS,
-    INTERRUPTED,
-    VIOLATED,
-    command_line,
-    html_option,
-    json_option,
-    leave,
-    profile_option,
-    progress,
-    seed_option,
-    show,
-    workers_option,
-    writable,
-)
+from specref.cli.group import HOLDS, INTERRUPTED, VIOLATED, command_line, leave, progress, show
 from specref.pairs import Profile
 from specref.report.everywhere_html import everywhere_table_html
 from specref.report.everywhere_table import everywhere_page, everywhere_table, within_docs
@@ -33,59 +17,31 @@ from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, harder, p
 from specref.verification.table import TRIED
 
 
-@click.command("verify")
-@profile_option
-@seed_option
-@workers_option
-@click.option("--everywhere", is_flag=True, help="For every p and q over small vocabularies.")
-@click.option("--dominance", is_flag=True, help="Which rules accept more, for every p and q.")
-@click.option("--zoo", is_flag=True, help="With --everywhere: the planted bugs of the zoo.")
-@click.option(
-    "--budget",
-    default=BUDGET,
-    show_default=True,
-    help="Of --everywhere, --dominance: CPU seconds.",
-)
-@click.option("--markdown", metavar="FILE", callback=writable, help="Write these as a page.")
-@cluster_option
-@html_option
-@json_option
-def verify_command(
+def prove_all(
     profile: Profile,
     seed: int,
     workers: int,
     cluster: str | None,
     everywhere: bool,
-    dominance: bool,
-    zoo: bool,
-    budget: float,
+    compare: bool,
+    known_bugs: bool,
+    budget: float | None,
     markdown: str | None,
     json_file: str | None,
     html_file: str | None,
 ) -> NoReturn:
-    """Prove every rule of the project over toy pairs, or for every p and q.
-
-    Takes 90 seconds of CPU time by default, and so does --everywhere; with --zoo 4 minutes more,
-    and --dominance --profile thorough 53.
-
-    \b
-    Examples:
-      specref verify
-      specref verify --profile standard --workers 8 --json report.json
-      specref verify --profile thorough --cluster tcp://host:8786
-      specref verify --everywhere
-      specref verify --dominance --profile standard
-    """
-    if dominance:
-        if everywhere or zoo:
-            raise ValueError("dominance: expected without --everywhere and --zoo")
-        files = markdown, json_file, html_file
+    """Prove every rule over toy pairs, or for every p and q, or compare them; and leave."""
+    budget = BUDGET if budget is None else budget
+    files = markdown, json_file, html_file
+    if compare:
+        if everywhere or known_bugs:
+            raise ValueError("compare: expected without --everywhere and --known-bugs")
         verify_dominance(profile, seed, workers, cluster, budget, *files)
     if everywhere:
-        files = markdown, json_file, html_file
-        verify_everywhere(profile, seed, workers, cluster, zoo, budget, *files)
-    if zoo or markdown:
-        raise ValueError(f"{'zoo' if zoo else 'markdown'}: expected with --everywhere")
+        verify_everywhere(profile, seed, workers, cluster, known_bugs, budget, *files)
+    if known_bugs or markdown:
+        name = "known-bugs" if known_bugs else "markdown"
+        raise ValueError(f"{name}: expected with --everywhere")
     total = len(TRIED) * len(cases_of(profile))
     with executor_of(workers, cluster) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)

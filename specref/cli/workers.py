@@ -1,6 +1,7 @@
 """Worker processes that Ctrl-C ends at once and without tracebacks."""
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -9,6 +10,14 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
+
+MOST = 16
+
+
+def cores() -> int:
+    """The cores that this process may use, at most 16."""
+    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(given or 1, MOST)
 
 
 @contextmanager

@@ -291,7 +291,8 @@ def explained(
     decided by then.
     """
     spent = sum(result.seconds for result in before if result.stage == Stage.STRATA)
-    until, advance, late = time.perf_counter() + EXPLAINING - spent, judge.advance, False
+    given = min(EXPLAINING - spent, judge.limit.left())
+    until, advance, late = time.perf_counter() + given, judge.advance, False
     seconds = 0.0
 
     def in_time(trials: int) -> None:
@@ -301,7 +302,7 @@ def explained(
         if late:
             raise TimeoutError(f"{EXPLAINING:g} s are over")
 
-    if spent < EXPLAINING:
+    if given > 0:
         judge.advance = in_time
         try:
             result = run(one)

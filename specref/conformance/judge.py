@@ -12,6 +12,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.strata.calling import Called, called
 from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.laws import Pool
+from specref.conformance.time_limit import TimeLimit
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
@@ -82,6 +83,8 @@ class Judge:
         {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
     told : tuple of str
         What the names, annotations and defaults of the implementation say.
+    passed : tuple of str
+        What each of its parameters is given.
     left_out : dict
         {claim: why}: claims that held by default, until the implementation raised there.
     untried : list of str
@@ -92,6 +95,8 @@ class Judge:
         Why no more ends of uniforms are searched for; empty if they are.
     exact_laws : list of ExactLaw
         Laws of blocks that were worked out, to compare known bugs with.
+    limit : TimeLimit
+        When the run has to end.
     unprobed : str
         Why the law after one draft could not be probed; empty if it was, or was not tried.
     """
@@ -111,11 +116,13 @@ class Judge:
     explained: bool = False
     laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
     told: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     untried: list[str] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
     endless: str = ""
     unprobed: str = ""
+    limit: TimeLimit = field(default_factory=TimeLimit)
     exact_laws: list[ExactLaw] = field(default_factory=list, repr=False)
 
     @property

@@ -51,7 +51,9 @@ class CheckOptions:
     seed : int
     trials : int or None
     seconds : float or None
-        How long to draw, instead of as much as the distance needs.
+        How long to draw, instead of as much as the distance needs; as `time_limit`, if given.
+    time_limit : float or None
+        How long the run may take in all: checks that are late count as not tried.
     timeout : float or None
         Seconds that a call may take.
     blocking : bool
@@ -84,6 +86,7 @@ class CheckOptions:
     seed: int = 0
     trials: int | None = None
     seconds: float | None = None
+    time_limit: float | None = None
     timeout: float | None = TIMEOUT
     blocking: bool = True
     exitfirst: bool = False
@@ -110,13 +113,21 @@ class CheckOptions:
             )
         if self.trials is not None and self.trials < 1:
             raise ValueError(f"trials = {self.trials}: expected at least 1")
+        if self.time_limit is not None:
+            if self.seconds not in (None, self.time_limit):
+                raise ValueError(
+                    f"time_limit = {self.time_limit:g}, seconds = {self.seconds:g}: expected one "
+                    "of them"
+                )
+            object.__setattr__(self, "seconds", self.time_limit)
+        limit = "seconds" if self.time_limit is None else "time_limit"
         if self.seconds is not None:
             if not 0 < self.seconds < math.inf:
-                raise ValueError(f"seconds = {self.seconds}: expected a positive number")
+                raise ValueError(f"{limit} = {self.seconds}: expected a positive number")
             for label in ("trials", "detect_tv"):
                 if (value := getattr(self, label)) is not None:
                     raise ValueError(
-                        f"seconds = {self.seconds:g}, {label} = {value:g}: expected one of them"
+                        f"{limit} = {self.seconds:g}, {label} = {value:g}: expected one of them"
                     )
         if self.shapes and not self.contract.shaped:
             raise ValueError(

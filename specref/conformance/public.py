@@ -35,6 +35,7 @@ def check(
     seed: int = 0,
     trials: int | None = None,
     seconds: float | None = None,
+    time_limit: float | None = None,
     timeout: float | None = TIMEOUT,
     blocking: bool = True,
     exitfirst: bool = False,
@@ -85,6 +86,9 @@ def check(
         How long to draw, instead: as much as that time allows, whatever it shows. The report
         says what would have been found. With an executor it is the work of all workers. What
         else the checks do is not shortened.
+    time_limit : float, optional
+        How long the run may take in all. Drawing is shared as by `seconds`; a check that is late
+        is interrupted and counts as not tried. The report lists these.
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
@@ -157,6 +161,7 @@ def check(
         seed=seed,
         trials=trials,
         seconds=seconds,
+        time_limit=time_limit,
         timeout=timeout_of(timeout, claims),
         blocking=blocking,
         exitfirst=exitfirst,

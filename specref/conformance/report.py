@@ -31,6 +31,7 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.NOT_EXERCISED: "NOT_EXERCISED: no draft is known to have been accepted ({}), so "
     "nothing was learned of speculation",
 }
+OF_LAWS = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
 UNDRAFTED = "BROKEN CONTRACT ({}): a block goes on after a token that was not drafted there"
 
 
@@ -54,6 +55,8 @@ class Report:
         False while `check` runs, and where it was interrupted.
     told : tuple of str
         What it is given by the names, annotations and defaults of its parameters.
+    passed_on : tuple of str
+        What each of its parameters is given.
     """
 
     options: CheckOptions
@@ -65,6 +68,7 @@ class Report:
     complete: bool = True
     python: str = field(default_factory=platform.python_version)
     told: tuple[str, ...] = ()
+    passed_on: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -248,7 +252,15 @@ class Report:
         open_ = {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
         undecided = any(one.status in open_ and not one.not_tried for one in self.results)
         undecided |= self.options.strict and bool(self.not_tried)
+        undecided |= self.law_not_reached
         return 2 if undecided or not seen & {Status.PASSED, Status.EXPECTED_FAILURE} else 0
+
+    @property
+    def law_not_reached(self) -> bool:
+        """Whether a time limit left no check that compares distributions its time."""
+        of_laws = [r for r in self.results if r.stage in OF_LAWS]
+        late = self.options.time_limit is not None and any(r.not_tried for r in of_laws)
+        return late and not any(r.status == Status.PASSED for r in of_laws)
 
     @property
     def passed(self) -> bool:
@@ -283,17 +295,22 @@ class Report:
         """The verdict in one line."""
         return "; ".join(filter(None, (self._verdict(), self.never, self._untried())))
 
-    def _untried(self) -> str:
-        """What was not tried, and why; empty if there is nothing."""
-        found: dict[str, list[str]] = {}
+    @property
+    def untried_by_reason(self) -> Mapping[str, tuple[str, ...]]:
+        """{why: what was not tried}."""
+        found: dict[str, tuple[str, ...]] = {}
         for said in self.not_tried:
             situation, _, why = said.rpartition(" (")
-            found.setdefault(why, []).append(situation)
+            found[why] = (*found.get(why, ()), situation)
+        return found
+
+    def _untried(self) -> str:
+        """What was not tried, and why; empty if there is nothing."""
         told = (
             "; ".join(some[:FEW]) + f" and {len(some) - FEW} more" * (len(some) > FEW) + f" ({why}"
-            for why, some in found.items()
+            for why, some in self.untried_by_reason.items()
         )
-        return f"not tried: {', '.join(told)}" if found else ""
+        return f"not tried: {', '.join(told)}" if self.not_tried else ""
 
     def _verdict(self) -> str:
         if self.finding is not None:
@@ -326,6 +343,9 @@ class Report:
             if ids:
                 more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
                 return f"{status} {', '.join(ids[:3])}{more}"
+        if self.law_not_reached:
+            limit = f"{self.options.time_limit:g} s"
+            return f"no distribution was compared within {limit}: give it more time"
         if self.not_tried:
             return "strict: not all was tried" if self.options.strict else "nothing was tried"
         said = f"no check that was asked for applies under contract {self.contract}"
@@ -401,8 +421,9 @@ class Report:
         """{id: the total variation that would have been found}, in a run that passed."""
         if self.exit_code or not self.complete or self.capabilities.greedy:
             return {}
-        held = (one for one in self.results if one.status != Status.EXPECTED_FAILURE)
-        return {one.id: tv for one in held if (tv := one.evidence.get("detectable_tv"))}
+        held = (one for one in self.results if one.status == Status.PASSED)
+        known = {one.id: one.evidence.get("detectable_tv") or 1.0 for one in held}
+        return {id_: tv for id_, tv in known.items() if tv < 1}
 
     def _power_in_strata(self) -> str:
         found = self._shifts()
@@ -426,7 +447,9 @@ class Report:
         said = f"specref {__version__} · {name} · contract {self.contract} · {how} · " + (
             f"rule {rule}" if rule else "no rule declared: accepted lengths are not judged"
         )
-        return tuple(wrapped(" · ".join([said, *self.told])))
+        if not self.passed_on:
+            return tuple(wrapped(said))
+        return (*wrapped(said), *wrapped(f"your parameters: {', '.join(self.passed_on)}"))
 
     @property
     def summary(self) -> Summary:

@@ -1,5 +1,6 @@
 """How checks are spread over the seconds of a run, and over worker processes."""
 
+import math
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,16 +85,27 @@ class Clock:
         self.seconds, self.left = seconds, seconds or 0.0
         self.given: tuple[float, float] | None = None
 
-    def share(self, number: int) -> float | None:
-        """The seconds of a check, of those that are left for it and for the checks after it."""
+    def share(self, number: int, most: float = math.inf) -> float | None:
+        """The seconds of a check, of those that are left for it and for the checks after it.
+
+        Parameters
+        ----------
+        most : float
+            How many are left at most, if the run has a limit.
+        """
         if self.seconds is None:
             return None
         if self.given:
             share, started = self.given
             self.left -= min(share, time.perf_counter() - started)
+        self.left = min(self.left, max(most, 0.0))
         share = self.left * (self.weights[number] or 1) / (sum(self.weights[number:]) or 1)
         self.given = (share, time.perf_counter()) if self.weights[number] else None
         return share
+
+    def draws(self, number: int) -> bool:
+        """Whether a check draws for its share."""
+        return self.weights[number] > 0
 
     def apart(self, number: int) -> float | None:
         """The seconds of a check if none of them waits for another."""

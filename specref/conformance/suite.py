@@ -35,8 +35,10 @@ from specref.conformance.status import (
     blocker,
     settled_by,
 )
+from specref.conformance.time_limit import EXPLAINED, LateError, TimeLimit, at_most
 from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
+from specref.contracts.passed import parameters_passed
 from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import signed
 from specref.contracts.text import Engine, Journal
@@ -57,34 +59,27 @@ def run_checks(
     options: CheckOptions,
     listener: Listener = NO_LISTENER,
     workers: Workers | None = None,
+    started: float | None = None,
 ) -> Report:
-    """As `check`, with the options as one object."""
-    started = time.perf_counter()
+    """As `check`, with the options as one object, and when the time began that limits it."""
+    began = time.perf_counter()
     if workers is not None and options.texts is not None:
         raise ValueError(f"texts = {options.texts!r}: expected None with workers")
     judge, asked = prepare(implementation, options, listener.advance)
     asked, copied = in_order(asked, judge)
     known_ids(options.expected_failures)
-    own = getattr(implementation, "__qualname__", type(implementation).__name__)
-    named = replace(options, name=options.name or str(own))
+    named = replace(options, name=options.name or own_name(implementation))
     judge.journal = journal_of(implementation, named)
     results: list[CheckResult] = []
     clock = Clock(options.seconds, asked, judge.contract)
+    judge.limit = TimeLimit(options.time_limit, started or began, judge.contract)
     ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.apart)
 
     def report(
         results: Sequence[CheckResult], diagnosis: Diagnosis | None = None, complete: bool = True
     ) -> Report:
-        return Report(
-            named,
-            judge.capabilities,
-            tuple(results),
-            (*rare_edges(results), *vacuous(judge), *printing(results), *idle(results)),
-            diagnosis,
-            time.perf_counter() - started,
-            complete,
-            told=judge.told,
-        )
+        seconds = time.perf_counter() - began
+        return _reported(judge, named, results, diagnosis, seconds, complete)
 
     here = partial(Check.run, judge=judge)
 
@@ -97,19 +92,21 @@ def run_checks(
             listener.on_start(one)
             if ahead:
                 ahead.send(results)
-            judge.seconds = clock.share(len(results))
+            judge.seconds = clock.share(len(results), judge.limit.left())
             run: Callable[[Check], CheckResult] = ahead.result if ahead else here
             if copied and one.id in FIRST:
                 run = partial(ahead_of_samples, judge=judge)
             result = _instead(one, judge, results if options.blocking else [], run)
-            results.append(_as_expected(one, result or run(one), judge))
+            drawn = judge.seconds if clock.draws(len(results)) else None
+            result = result or judge.limit.run(one, run, drawn, elsewhere=ahead is not None)
+            results.append(_as_expected(one, result, judge))
             listener.on_result(results[-1])
             if options.exitfirst and results[-1].status == Status.FAILED:
                 results = so_far(f"stopped after {one.id}")
                 break
             if len(results) < len(asked):
                 listener.on_report(report(so_far("not yet"), complete=False))
-        return report(results, diagnosed(judge, results))
+        return report(results, diagnosed_in_time(judge, results))
     except KeyboardInterrupt as stop:
         found = _interrupted(so_far("interrupted"), len(results), stop)
         named_bug = diagnosed(judge, found, draw_on=False)
@@ -119,6 +116,32 @@ def run_checks(
             judge.journal.close()
         if ahead:
             ahead.cancel()
+
+
+def _reported(
+    judge: Judge,
+    options: CheckOptions,
+    results: Sequence[CheckResult],
+    diagnosis: Diagnosis | None,
+    seconds: float,
+    complete: bool,
+) -> Report:
+    return Report(
+        options,
+        judge.capabilities,
+        tuple(results),
+        (*rare_edges(results), *vacuous(judge), *printing(results), *idle(results)),
+        diagnosis,
+        seconds,
+        complete,
+        told=judge.told,
+        passed_on=judge.passed,
+    )
+
+
+def own_name(implementation: Callable[..., Any]) -> str:
+    """What an implementation is called, if it is not given a name."""
+    return str(getattr(implementation, "__qualname__", type(implementation).__name__))
 
 
 def journal_of(implementation: Callable[..., Any], options: CheckOptions) -> Journal | None:
@@ -177,7 +200,8 @@ def prepare(
     if options.skip:
         left_out = {one.id for one in chosen(options.skip, "skip")}
         asked = tuple(one for one in asked if one.id not in left_out)
-    return Judge(subject, options, statistical, advance, told=told), asked
+    passed = parameters_passed(implementation, options.contract, capabilities)
+    return Judge(subject, options, statistical, advance, told=told, passed=passed), asked
 
 
 def reachable(capabilities: Capabilities) -> None:
@@ -272,7 +296,7 @@ def _instead(
 def _as_expected(one: Check, result: CheckResult, judge: Judge) -> CheckResult:
     """A result with why it may have come about, and as what was expected of the check."""
     expected = judge.options.expected_failures
-    if why := explanation(result, judge):
+    if why := explanation_in_time(result, judge):
         evidence = {**result.evidence, "explanation": why}
         result = replace(result, message=f"{result.message}; {why}", evidence=evidence)
     if one.id not in expected:
@@ -287,6 +311,15 @@ def _as_expected(one: Check, result: CheckResult, judge: Judge) -> CheckResult:
     if result.status == Status.PASSED:
         return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
     return result
+
+
+def explanation_in_time(result: CheckResult, judge: Judge) -> str:
+    """As `explanation`; empty if the time of the run is over."""
+    try:
+        with at_most(judge.limit.left(EXPLAINED)):
+            return explanation(result, judge)
+    except LateError:
+        return ""
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
@@ -334,6 +367,15 @@ def vacuous(judge: Judge) -> tuple[str, ...]:
                     "learned of that branch"
                 )
     return tuple(warnings)
+
+
+def diagnosed_in_time(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
+    """As `diagnosed`, without more blocks if the time of the run is over."""
+    try:
+        with at_most(judge.limit.left(EXPLAINED)):
+            return diagnosed(judge, results)
+    except LateError:
+        return diagnosed(judge, results, draw_on=False)
 
 
 def diagnosed(

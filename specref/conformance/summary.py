@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
+from specref.conformance.options import CheckOptions
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
@@ -187,7 +188,8 @@ def _power(report: "Report") -> Iterator[str]:
         yield from wrapped(report.power)
         return
     if exact:
-        yield f"{'exact':11}{len(exact)} checks: TV at most {max(exact):.1g}, which is rounding"
+        many = f"{len(exact)} check{'s' * (len(exact) != 1)}"
+        yield f"{'exact':11}{many}: TV at most {max(exact):.1g}, which is rounding"
     if report.power_on_fixtures:
         yield from wrapped(f"{'sampled':11}{report.power_on_fixtures}", " " * 11)
     shifts = [one.evidence["detectable_shift"] for one in report.strata if _drawn(one)]
@@ -358,11 +360,13 @@ def _name(one: CheckResult) -> str:
 
 
 def _untried(report: "Report") -> Iterator[str]:
-    said = list(report.not_tried)
-    for one in said[:LEFT_OUT]:
-        yield from wrapped(one, taken=11)
+    said = list(report.untried_by_reason.items())
+    for number, (why, some) in enumerate(said[:LEFT_OUT]):
+        more = f" and {len(some) - LEFT_OUT} more" * (len(some) > LEFT_OUT)
+        told = f"{'; '.join(some[:LEFT_OUT])}{more} ({why}"
+        yield from wrapped(told, taken=0 if number else 11)
     if len(said) > LEFT_OUT:
-        yield f"and {len(said) - LEFT_OUT} more: -v lists them"
+        yield f"and {len(said) - LEFT_OUT} more reasons: -v lists them"
     if not report.exit_code and (limits := UNTRIED.get(str(report.contract))):
         yield from wrapped(f"unless asked for: {'; '.join(limits)}", taken=0 if said else 11)
     skipped = Counter(
@@ -406,17 +410,31 @@ def asking_for(report: "Report", id_: str) -> str:
     words = ["specref", "check", report.name]
     if str(report.contract) != "verify":
         words += ["--contract", str(report.contract)]
-    words += ["--algorithm", options.algorithm] if options.algorithm else []
+    words += ["--rule", options.algorithm] if options.algorithm else []
     usual = asdict(Capabilities())
     for claim, value in options.claims.items():
         if claim in usual and value == usual[claim]:
             continue
-        words += ["--claim", f"{claim}={_claimed(value)}"]
+        words += ["--declare", f"{claim}={_claimed(value)}"]
     words += ["--seed", str(options.seed)] if options.seed else []
-    for option in ("vocabulary", "lookahead", "batch"):
-        for size in sorted({getattr(shape, option) for shape in options.shapes}):
-            words += [f"--{option}", str(size)]
+    words += shapes_asked_for(options)
     return shlex.join([*words, "--only", id_])
+
+
+def shapes_asked_for(options: CheckOptions) -> list[str]:
+    """The options --shape that ask for the same shapes and dtypes.
+
+    Examples
+    --------
+    >>> from specref.conformance.strata.shape import Shape
+    >>> shapes_asked_for(CheckOptions(shapes=(Shape(9, 2, 4),), dtypes=("float32",)))
+    ['--shape', 'V=9,K=2,B=4,dtype=float32']
+    """
+    sizes = [f"V={one.vocabulary},K={one.lookahead},B={one.batch}" for one in options.shapes]
+    last = [f",dtype={one}" for one in options.dtypes] or [""]
+    asked = [f"{size}{last[0]}" for size in sizes]
+    asked += [f"{sizes[-1]}{one}" for one in last[1:]]
+    return [word for one in asked for word in ("--shape", one)]
 
 
 def _claimed(value: Any) -> str:

@@ -280,7 +280,7 @@ class Verifier:
         if isinstance(error, KeyError) and set(error.args) & set(NAMED):
             return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
-            return " (--claim arrays=torch for tensors)"
+            return " (--declare arrays=torch for tensors)"
         return ""
 
     def raises(self, batch: Batch, rng: np.random.Generator) -> bool:

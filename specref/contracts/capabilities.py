@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, get_args
 
 from specref.rules import declarable
+from specref.suggestions import did_you_mean
 from specref.theory.metrics import METRICS
 
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
@@ -176,7 +177,10 @@ def capabilities_of(implementation: Callable[..., Any], **claims: Unpack[Claims]
     """
     names = {field.name for field in fields(Capabilities)}
     for name in claims.keys() - names:
-        raise TypeError(f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}")
+        hint = did_you_mean(name, names)
+        raise TypeError(
+            f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}{hint}"
+        )
     record = getattr(implementation, CAPABILITIES, Capabilities())
     if not isinstance(record, Capabilities):
         raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")

@@ -70,7 +70,7 @@ class Contract(ABC):
     programs : bool
         Whether programs in other languages can be judged under it.
     written : bool
-        Whether `specref write` has a test for it.
+        Whether `specref init` has a test for it.
     shaped : tuple of str
         The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
     tried_on : str
@@ -84,7 +84,7 @@ class Contract(ABC):
     counts_calls : bool
         Whether its samplers call `Subject.advance`.
     quick_checks : tuple of str
-        What ``specref check engines`` asks, as for `CheckOptions.only`; all checks if empty.
+        What ``specref check --installed`` asks, as for `CheckOptions.only`; all checks if empty.
     timed : bool
         Whether these checks draw for so many seconds, since calls are slow, and not until a
         distance is detected.

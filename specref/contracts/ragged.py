@@ -401,7 +401,7 @@ class RaggedContract(VerifyContract):
         if logits and "inputs" in explicit and capabilities.inputs == "probs":
             raise ValueError(
                 f"inputs = 'probs': the parameters {', '.join(logits)} say otherwise "
-                "(--claim inputs=logits)"
+                "(--declare inputs=logits)"
             )
         claims, told = of_arrays(function, capabilities, explicit)
         many = "s" * (len(logits) > 1)

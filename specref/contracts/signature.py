@@ -152,7 +152,7 @@ def by_position(
         names = ", ".join(one.name for one in parameters[: len(LAWS)])
         raise ValueError(
             f"inputs = {capabilities.inputs!r}: the parameters {names} say otherwise "
-            f"(--claim inputs={inputs})"
+            f"(--declare inputs={inputs})"
         )
     told = []
     if inputs == "logits" and "inputs" not in explicit:
@@ -227,7 +227,7 @@ def of_arrays(
     if "arrays" in explicit:
         raise ValueError(
             f"arrays = {capabilities.arrays!r}: {', '.join(tensors)} are of torch by their "
-            "annotations or defaults (--claim arrays=torch)"
+            "annotations or defaults (--declare arrays=torch)"
         )
     told = f"it is given tensors: {', '.join(tensors)}, by annotations or defaults"
     return replace(capabilities, arrays="torch"), (told, *some)

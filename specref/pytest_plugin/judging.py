@@ -1,6 +1,5 @@
 """The hooks of runs with tests of `specref.parametrize`: one item for each check."""
 
-import difflib
 import warnings
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.pytest_plugin.items import Question, Run, Session, Settings
 from specref.pytest_plugin.parametrize import MARK
 from specref.statistics.campaign.levels import ALPHA
+from specref.suggestions import did_you_mean
 from specref.tracebacks import in_its_own_frames
 
 ARGUMENT = "check"
@@ -130,8 +130,7 @@ def _value(config: pytest.Config, name: str) -> str:
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:
     if value and value not in known:
-        close = difflib.get_close_matches(value, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(value, known)
         raise ValueError(f"{option} = {value!r}: expected one of {', '.join(known)}{hint}")
     return value or known[0]
 

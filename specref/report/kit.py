@@ -166,6 +166,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "complete": report.complete,
         "counts": report.counts,
         "told": report.told,
+        "parameters": report.passed_on,
         "warnings": report.warnings,
         "not_tried": report.not_tried,
         "strata": [_stratum(result) for result in report.strata],

@@ -14,7 +14,7 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.summary import why_unnamed
+from specref.conformance.summary import shapes_asked_for, why_unnamed
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
@@ -62,6 +62,8 @@ ASKS: Mapping[Stage, str] = {
     Stage.END_TO_END: "whole texts",
 }
 BITS = 6
+OPTIONS = {"algorithm": "rule", "seconds": "time-limit"}
+"""Options of the command line whose names are not those of `check`."""
 NUMBERS = ("number", "number")
 FURTHEST_OFF = (
     "The largest differences of probability come first. A block that is shorter than the "
@@ -492,7 +494,8 @@ def replay_line(report: Report) -> str:
         "alpha": report.alpha,
         "detect_tv": None if options.seconds is not None else report.detect_tv,
         "trials": options.trials,
-        "seconds": options.seconds,
+        "seconds": None if options.time_limit is not None else options.seconds,
+        "time_limit": options.time_limit,
     }
     given = {name: value for name, value in given.items() if value is not None}
     claims = options.claims.items()
@@ -505,12 +508,9 @@ def replay_line(report: Report) -> str:
     words = ["specref", "check", report.name]
     for name, value in given.items():
         told = f"{value:g}" if isinstance(value, float) else str(value)
-        words += [f"--{name.replace('_', '-')}", told]
+        words += [f"--{OPTIONS.get(name, name).replace('_', '-')}", told]
     for name, value in claims:
         told = str(value).lower() if isinstance(value, bool) else str(value)
-        words += ["--claim", f"{name}={told}"]
-    for option in ("vocabulary", "lookahead", "batch"):
-        for size in sorted({getattr(shape, option) for shape in options.shapes}):
-            words += [f"--{option}", str(size)]
-    words += [word for dtype in options.dtypes for word in ("--dtype", dtype)]
+        words += ["--declare", f"{name}={told}"]
+    words += shapes_asked_for(options)
     return shlex.join([*words, *(word for one in only for word in ("--only", one))])

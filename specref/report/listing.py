@@ -174,7 +174,22 @@ def listing(sections: Sequence[str], contract: Contract | None = None) -> Render
         columns = [Column(title, folds=index > 0) for index, title in enumerate(cells)]
         rows = [[cell(row) for cell in cells.values()] for row in SECTIONS[section](contract)]
         tables += [Text(section, "bold"), Table(columns, rows), ""]
+        if section == "contracts" and contract is not None:
+            tables += [Text(signature(contract)), ""]
     return Group(*tables)
+
+
+def signature(contract: Contract) -> str:
+    """How a function is called under a contract, what its parameters are, and what it returns.
+
+    Examples
+    --------
+    >>> print(signature(CONTRACTS["step"]).partition("\\n")[0])
+    (target, drafter, context, lookahead), and by name chance or else rng
+    """
+    call = vars(contract.protocol).get("__call__")
+    described = inspect.getdoc(call) or ""
+    return f"{contract.passed}\n\n{inspect.getdoc(contract.protocol)}\n\n{described}"
 
 
 def listing_record(sections: Sequence[str], contract: Contract | None = None) -> dict[str, Any]:

@@ -278,6 +278,7 @@ REPORT = record(
     complete=said("False until the last check, and after an interruption.", YES),
     counts=said("Checks by status.", record(**{str(one): WHOLE for one in Status})),
     told=said("What its names, annotations and defaults say that it is given.", IDS),
+    parameters=said("What each of its parameters is given.", IDS),
     warnings=IDS,
     not_tried=said("{what could not be tried, and why: ids of checks}.", table(IDS)),
     strata=said(
@@ -448,7 +449,7 @@ DOCTOR = record(
 LISTING = record(
     tuple(SECTIONS),  # those that were asked for
     claims=said(
-        "What --claim takes.",
+        "What --declare takes.",
         listed(record(name=TEXT, values=TEXT, default=TEXT, text=TEXT)),
     ),
     checks=said(
@@ -478,7 +479,7 @@ LISTING = record(
         ),
     ),
     rules=said(
-        "What --algorithm takes.",
+        "What --rule takes.",
         listed(
             record(
                 name=TEXT,
@@ -526,7 +527,7 @@ KINDS: Mapping[str, tuple[str, Schema]] = {
         "specref check TARGET",
         {"anyOf": [ref("report"), record(reports=listed(ref("report"))), NOT_RUN]},
     ),
-    "engines": ("specref check engines", record(**BOARD)),
+    "engines": ("specref check --installed", record(**BOARD)),
     "prove": ("specref prove RULE", PROOF),
     "prove-everywhere": ("specref prove RULE --everywhere", EVERYWHERE),
     "prove-against": (

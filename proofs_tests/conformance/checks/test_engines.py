@@ -379,7 +379,7 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
     "other texts": (
         lambda prompt, budget, seed: Speculating()(prompt, budget, time.perf_counter_ns()),
         "smoke/texts-deterministic",
-        "; say seeded=False if so (--claim seeded=false)",
+        "; say seeded=False if so (--declare seeded=false)",
     ),
 }
 

@@ -568,7 +568,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, judging: Judging, *arguments: str) ->
     monkeypatch.setattr(board, "ENGINES", chosen)
     for path in ENGINES["transformers"].paths:
         monkeypatch.setattr(path.__class__, "missing", property(absent))
-    return CliRunner().invoke(main, ["check", "engines", "--contract", "text", *arguments])
+    return CliRunner().invoke(main, ["check", "--installed", "--contract", "text", *arguments])
 
 
 def absent(path: Implementation) -> tuple[str, ...]:
@@ -603,14 +603,14 @@ def test_the_board(
     assert [row.verdict for row in found if not absent(IMPLEMENTATIONS[row.path])] == verdicts
     assert {row.verdict for row in found if absent(IMPLEMENTATIONS[row.path])} == {"not_run"}
     assert len(found) == len(names) or code == 130
-    assert "--seconds" in found[0].evidence
+    assert "--time-limit" in found[0].evidence
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Implementation, "missing", property(lambda path: path.packages))
     monkeypatch.setattr(board, "judged_apart", Judging())
-    result = CliRunner().invoke(main, ["check", "engines", "--json", "-"])
+    result = CliRunner().invoke(main, ["check", "--installed", "--json", "-"])
     assert result.exit_code == 2
     rows = json.loads(result.stdout)["rows"]
     assert {row["verdict"] for row in rows} == {"not_run"}
@@ -626,7 +626,7 @@ def test_options_are_passed_on_or_refused(tmp_path: Path, monkeypatch: pytest.Mo
     file = tmp_path / "board.json"
     given = ("--seconds", "5", "--seed", "3", "--json", str(file))
     assert asked(monkeypatch, Judging(*[PASSED] * 3), *given).exit_code == 0
-    assert read_board(file)[0].evidence == "(['--seconds', '5.0', '--seed', '3'],)"
+    assert read_board(file)[0].evidence == "(['--time-limit', '5.0', '--seed', '3'],)"
 
 
 def test_every_implementation_of_others_is_of_one_engine() -> None:
@@ -638,7 +638,7 @@ def test_every_implementation_of_others_is_of_one_engine() -> None:
 @pytest.mark.parametrize("contract", CONTRACTS.values(), ids=str)
 def test_every_contract_has_a_quick_form_of_its_own_checks(contract: Contract) -> None:
     options = board.quick(contract, 30)
-    power = ("--seconds", "30") if contract.timed else ("--detect-tv", "0.05")
+    power = ("--time-limit", "40") if contract.timed else ("--detect-tv", "0.05")
     assert options[-2:] == power
     for only in options[1:-2:2]:
         assert any(one.is_for(contract) for one in chosen([only]))

@@ -90,7 +90,7 @@ def deterministic(judge: Judge) -> Outcome:
             if one.tokens != other.tokens:
                 return failed(
                     f"{mode} mode gave {one.tokens}, then {other.tokens} under seed {seed} after "
-                    f"{prompt}; say seeded=False if so (--claim seeded=false)"
+                    f"{prompt}; say seeded=False if so (--declare seeded=false)"
                 )
     return passed()
 

@@ -343,7 +343,7 @@ def _same(first: Answer, second: Answer) -> Outcome:
         a, b = first.tokens[row].tolist(), second.tokens[row].tolist()
         return failed(
             f"row {row} is {a}, then {b} under the same seed; say seeded=False if so "
-            "(--claim seeded=false)",
+            "(--declare seeded=false)",
             row=row,
         )
     return passed()
@@ -395,7 +395,7 @@ def calls_deterministic(judge: Judge) -> Outcome:
         if first != second:
             return failed(
                 f"{first}, then {second} under the same seed; say seeded=False if so "
-                "(--claim seeded=false)"
+                "(--declare seeded=false)"
             )
     return passed()
 

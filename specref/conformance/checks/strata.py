@@ -63,7 +63,7 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         return not_applicable(why)
     sent = as_sent(stratum, judge)
     if sent is None:
-        return not_applicable("numbers are sent as text: ask for such a --vocabulary")
+        return not_applicable("numbers are sent as text: ask for such a --shape V=…")
     found = campaign(sent, verifier, judge, judge.level)
     outcome = outcome_of([found], judge)
     if isinstance(verifier, BesideGreedy) and verifier.departure:
@@ -167,7 +167,7 @@ def zeros(shape: tuple[int, ...]) -> Floats:
 def own_shapes(judge: Judge) -> Outcome:
     """A campaign at the shapes that were asked for, in each dtype that was."""
     if not judge.options.shapes:
-        return not_applicable("no shape was asked for (--vocabulary, --lookahead, --batch)")
+        return not_applicable("no shape was asked for (--shape V=…,K=…,B=…)")
     claims = own_claims(judge)
     level = judge.level / len(claims)
     outcome = outcome_of([own_campaign(judge, one, level) for one in claims], judge)

@@ -9,16 +9,8 @@ import numpy as np
 from rich.console import Group, RenderableType
 
 from specref.adapters.needs import NotInstalledError
-from specref.cli.group import (
-    HOLDS,
-    MISUSED,
-    VIOLATED,
-    json_option,
-    leave,
-    progress,
-    seed_option,
-    show,
-)
+from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
+from specref.cli.options import json_option, seed_option
 from specref.contracts.timeout import described
 from specref.contrib.checkpoints import ARCHITECTURES, NAMED, WRITERS, Law, build, compare
 from specref.contrib.checkpoints.law import load_laws

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from rich.console import Group
 
-from specref.cli.group import (
-    HOLDS,
-    MISUSED,
-    VIOLATED,
-    json_option,
-    leave,
-    progress,
-    show,
-    verbosity,
-)
+from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
+from specref.cli.options import json_option, verbosity
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict

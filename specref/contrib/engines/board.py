@@ -1,4 +1,4 @@
-"""``specref check engines``: all registered engines, each in a process of its own."""
+"""``specref check --installed``: all registered engines, each in a process of its own."""
 
 import json
 import os
@@ -55,9 +55,9 @@ LIMIT = 600.0
 """Seconds for a path, if no more than a third of that are asked for."""
 TAIL, LONGEST = 1 << 20, 200
 REPORT = re.compile(r"specref \S+: ")
-PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
-POWER = ("seconds", "detect_tv")
-TAKEN = {"target", "contract", "json_file", *PASSED_ON}
+PASSED_ON = ("time_limit", "detect_tv", "alpha", "seed", "timeout")
+POWER = ("time_limit", "detect_tv")
+TAKEN = {"target", "installed", "contract", "json_file", *PASSED_ON}
 NO_DOWNLOADS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
 
@@ -76,13 +76,13 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     --------
     >>> from specref.contracts.table import ENGINE
     >>> quick(ENGINE, 30)
-    ('--seconds', '30')
+    ('--time-limit', '40')
     """
     power: tuple[str, ...] = "--detect-tv", "0.05"
     if slow:
         power = "--detect-tv", "0.1" if seconds >= LONG else "0.2", *SLOW_TIMEOUT
     elif contract.timed:
-        power = "--seconds", f"{seconds:g}"
+        power = "--time-limit", f"{seconds + LOADING:g}"
     only = SLOW if slow else contract.quick_checks
     return (*(x for one in only for x in ("--only", one)), *power)
 
@@ -135,7 +135,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                             *asked,
                         ],
                         ran_in(engine),
-                        limit_for(engine, given.get("seconds") or SECONDS),
+                        limit_for(engine, given.get("time_limit") or SECONDS),
                     )
                 )
                 if json_file and json_file != STDOUT:

@@ -4,7 +4,8 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show, writable
+from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
+from specref.cli.options import writable
 
 DEVICES, DTYPES = ("cpu", "cuda", "mps"), ("float32", "bfloat16", "float16")
 

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import click
 
 from specref.cli.cluster import cluster_option
-from specref.cli.group import html_option, json_option, seed_option
+from specref.cli.options import html_option, json_option, seed_option, workers_option
 
 
 @click.command("zoo")
@@ -19,12 +19,7 @@ from specref.cli.group import html_option, json_option, seed_option
 )
 @click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
 @seed_option
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="Processes; the result does not depend on it.  [default: the cores, at most 16; with "
-    "IDS or --cluster 1]",
-)
+@workers_option(None)
 @cluster_option
 @html_option
 @json_option

@@ -27,6 +27,7 @@ from specref.contracts.tree_rules import as_verifier as as_tree_verifier
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
 from specref.rules import RULES
+from specref.suggestions import did_you_mean
 from specref.verification.exact_laws import DrawnFromLaws
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
@@ -172,7 +173,7 @@ def kill_matrix(
     """
     for id_ in ids or ():
         if id_ not in ALL:
-            raise ValueError(f"ids has {id_!r}: not in the zoo")
+            raise ValueError(f"ids has {id_!r}: not in the zoo{did_you_mean(id_, ALL)}")
     options = {"detect_tv": detect_tv, "seed": seed}
     work = partial(row_of, options=options, stages=stages, first=first)
     asked, rows = list(ALL if ids is None else ids), []

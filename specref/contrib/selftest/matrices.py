@@ -1,10 +1,10 @@
 """The work of ``specref zoo``: the kill matrix, and that of triggers."""
 
-import os
 from typing import NoReturn
 
 from specref.cli.cluster import executor_of
 from specref.cli.group import HOLDS, VIOLATED, command_line, leave, progress, show
+from specref.cli.workers import cores
 from specref.contrib.selftest.html import trigger_html, zoo_html
 from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.contrib.selftest.kills_report import zoo_markdown, zoo_record, zoo_table
@@ -19,8 +19,6 @@ from specref.contrib.selftest.triggers_report import (
 from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, check_destination, write_json
 from specref.zoo import ALL
-
-MOST = 16
 
 
 def judge_zoo(
@@ -59,12 +57,6 @@ def judge_zoo(
     if html_file:
         write_json(html_file, zoo_html(matrix, command_line()))
     leave(VIOLATED if matrix.problems else HOLDS)
-
-
-def cores() -> int:
-    """How many processes the whole zoo is put to."""
-    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(given or 1, MOST)
 
 
 def judge_triggers(

@@ -5,7 +5,8 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, json_option, leave, show
+from specref.cli.group import HOLDS, leave, show
+from specref.cli.options import json_option
 from specref.contrib.speed.plot import draw_speed_plan, load_matplotlib
 from specref.contrib.speed.report import speed_plan, speed_table
 from specref.report.machine import as_json, check_destination, write_json

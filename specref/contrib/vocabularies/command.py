@@ -5,7 +5,8 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, downloads_option, leave, progress, show
+from specref.cli.group import HOLDS, leave, progress, show
+from specref.cli.options import downloads_option
 from specref.contrib.vocabularies.page import vocabularies_markdown
 from specref.contrib.vocabularies.tables import SECTIONS, measure
 from specref.report.layout import page

@@ -5,7 +5,8 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, downloads_option, json_option, leave, show
+from specref.cli.group import HOLDS, leave, show
+from specref.cli.options import downloads_option, json_option
 from specref.contrib.vocabularies import PUBLISHED, RealVocabulary, load, load_file
 from specref.contrib.vocabularies.psi_report import Spelled, psi_record, psi_report
 from specref.report.machine import as_json, write_json

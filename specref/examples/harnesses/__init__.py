@@ -1,1 +1,1 @@
-"""Programs to start from, printed by `specref write`: they speak docs/other-languages.md."""
+"""Programs to start from, printed by `specref init`: they speak docs/other-languages.md."""

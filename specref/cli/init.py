@@ -1,4 +1,4 @@
-"""``specref write``: a test file for a user's sampler, or a program around one."""
+"""``specref init``: a test file for a user's sampler, or a program around one."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -7,15 +7,16 @@ from typing import Any, NoReturn
 
 import click
 
-from specref.cli.claims import claim_option, read_claims
+from specref.cli.claims import declare_option, read_claims
+from specref.cli.completion import targets
 from specref.cli.group import HOLDS, leave
 from specref.cli.loading import load_function
+from specref.cli.options import rule_option
 from specref.cli.targets import full_name
 from specref.conformance.suite import fitting
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.table import CONTRACTS, VERIFY, signed
 from specref.report.machine import STDOUT, check_destination, write_json
-from specref.rules import declarable
 
 WRITTEN = [one.name for one in CONTRACTS.values() if one.written]
 HARNESSES = "specref.examples.harnesses"
@@ -29,7 +30,7 @@ SUFFIXES = {
 }
 TEMPLATE = '''"""Whether {function} is lossless: one test for each check of specref.
 
-Run with:  pytest {file} --specref-profile standard
+Run with:  {run} --specref-profile standard
 """
 
 import specref
@@ -42,54 +43,49 @@ def test_{function}_is_lossless(check):
 '''
 
 
-@click.command("write")
-@click.argument("target", required=False)
+@click.command("init")
+@click.argument("target", required=False, shell_complete=targets)
 @click.option(
     "--language",
     type=click.Choice(tuple(SUFFIXES)),
     help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
 )
 @click.option("--contract", type=click.Choice(WRITTEN), help="By default verify.")
-@click.option(
-    "--algorithm",
-    type=click.Choice(declarable()),
-    metavar="RULE",
-    help="The rule that it declares: see `specref list rules`.",
-)
-@claim_option
+@rule_option
+@declare_option
 @click.option(
     "--output",
     metavar="FILE",
     help="By default test_FUNCTION_specref.py, or stdout for a program; - for stdout.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-def write_command(
+def init_command(
     target: str | None,
     language: str | None,
     contract: str | None,
-    algorithm: str | None,
-    claim: tuple[str, ...],
+    rule: str | None,
+    declare: tuple[str, ...],
     output: str | None,
     force: bool,
 ) -> NoReturn:
-    """Write a pytest file for YOUR sampler, or a program around one in another language.
+    """Write a pytest file for YOUR sampler, or a program in another language.
 
     TARGET is MODULE:FUNCTION, or FILE.py:FUNCTION; then the test is written beside the file.
     examples.correct:verify and examples.lossy:verify come with the package. Takes a second or two.
 
     \b
     Examples:
-      specref write samplers:verify --algorithm standard
-      specref write src/sampler.py:verify --claim ragged=false
-      specref write samplers:verify --output - | less
-      specref write --language rust --output sampler.rs
+      specref init samplers:verify --rule standard
+      specref init src/sampler.py:verify --declare ragged=false
+      specref init samplers:verify --output - | less
+      specref init --language rust --output sampler.rs
     """
-    _check_language(target, language, bool(contract or algorithm or claim))
+    _check_language(target, language, bool(contract or rule or declare))
     if language:
         _write(harness(language), output or STDOUT, force)
         leave(HOLDS)
     kind = contract or str(VERIFY)
-    file, text = _test_of(full_name(str(target)), kind, algorithm, read_claims(claim), output)
+    file, text = _test_of(full_name(str(target)), kind, rule, read_claims(declare), output)
     _write(text, file, force)
     if file != STDOUT:
         click.echo(f"wrote {file}; run: pytest {file}")
@@ -101,7 +97,7 @@ def _check_language(target: str | None, language: str | None, described: bool) -
         raise ValueError("expected TARGET or --language, and not both")
     if language and described:
         raise ValueError(
-            "--contract, --algorithm and --claim are for the test of a TARGET: a program says "
+            "--contract, --rule and --declare are for the test of a TARGET: a program says "
             "what it is when it answers `start`"
         )
 
@@ -143,7 +139,8 @@ def _test_of(
         f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
         for name, value in options.items()
     )
-    return file, TEMPLATE.format(module=module, function=function, options=words, file=file)
+    run = "pytest" if file == STDOUT else f"pytest {file}"
+    return file, TEMPLATE.format(module=module, function=function, options=words, run=run)
 
 
 def _importable(target: str) -> tuple[str, Path, str]:

@@ -1,0 +1,202 @@
+"""Names of commands and options: former ones still work, and misuse says what was meant."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+from specref.cli import FORMER, main
+from specref.cli import judging as judging_module
+from specref.cli import verify as verify_module
+from specref.cli.shapes import read_shape, wanted
+from specref.conformance.strata.shape import Shape
+from specref.contracts.table import STEP, VERIFY
+
+SAMPLER = "def verify(p, q, drafts, *, rng): ...\n\ndef _hidden(): ...\n"
+EXAMPLE = "examples.correct:verify"
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell offers for the last word."""
+    shell = ShellComplete(main, {}, "specref", "_SPECREF_COMPLETE")
+    return [one.value for one in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is asked of the suite, which is not run."""
+    found: list[tuple[Any, ...]] = []
+
+    def stop(function: Any, options: Any, *others: Any) -> None:
+        found.append(options)
+        raise ValueError("not run")
+
+    monkeypatch.setattr(judging_module, "run_checks", stop)
+    return found
+
+
+def test_former_commands_are_hidden_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_module, "cases_of", lambda profile: [])
+    monkeypatch.setattr(verify_module, "verify", lambda *given: 1 / 0)
+    told = specref("--help").output
+    for former, (command, *options) in FORMER.items():
+        assert f"\n  {former} " not in told
+        assert specref(former, "--help").output == specref(command, *options, "--help").output
+    for words in (("verify",), ("prove", "--all")):
+        assert isinstance(specref(*words).exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (("--algorithm", "standard"), ("--rule", "standard")),
+        (("--claim", "ragged=false"), ("--declare", "ragged=false")),
+        (("--seconds", "7"), ("--time-limit", "7")),
+        (("--patience", "7"), ("--timeout", "7")),
+        (("--vocabulary", "9", "--lookahead", "2"), ("--shape", "V=9,K=2")),
+        (
+            ("--vocabulary", "9", "--batch", "2", "--dtype", "float32"),
+            ("--shape", "V=9,B=2,dtype=float32"),
+        ),
+    ],
+)
+def test_former_options_mean_the_same(
+    former: tuple[str, ...], now: tuple[str, ...], asked: list[Any]
+) -> None:
+    for words in (former, now):
+        assert specref("check", EXAMPLE, *words).stderr.endswith("error: not run\n")
+    assert asked[0] == asked[1] != asked[0].__class__(name=EXAMPLE)
+    told = specref("check", "--help").output
+    assert f"{former[0]} " not in told
+    assert f"{now[0]} " in told
+
+
+def test_shapes_are_read_and_filled_up() -> None:
+    both = wanted(["V=9,K=2", "B=7,dtype=float32"], batch=(3,))
+    assert both.shapes(VERIFY) == (Shape(9, 2, 4), Shape(32_000, 3, 7), Shape(32_000, 3, 3))
+    assert both.dtypes == ("float32",)
+    assert wanted(["V=9"]).shapes(STEP) == (Shape(9, 3, 1),)
+    for text, message in (("W=3", "expected V=…, K=…"), ("V=many", "expected an integer")):
+        with pytest.raises(ValueError, match=message):
+            read_shape(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("chekc",), "no such command 'chekc': did you mean 'check'? (see specref --help)"),
+        (("check", "x", "--contrat", "verify"), "did you mean '--contract'?"),
+        (("check", "x", "--contract", "verfy"), "did you mean 'verify'?"),
+        (("check", "x", "--rule", "blok"), "--rule = 'blok': expected one of autoregressive"),
+        (("check", "x", "--trials", "a"), "--trials: 'a' is not a valid integer"),
+        (("check", "x", "--workers", "0"), "workers = '0': expected an integer >= 1, or auto"),
+        (("check", "examples.lossy"), "did you mean 'examples.lossy:verify'?"),
+        (("check", "examples.lossy:verfy"), "did you mean 'verify'?"),
+        (("check", "engines"), "expected --installed, for every engine"),
+        (("check", "x", "--installed"), "target = 'x': expected none with --installed"),
+        (("check", EXAMPLE, "--declare", "onehot=true"), "did you mean 'one_hot'?"),
+        (("zoo", "residual-is-r"), "did you mean 'residual-is-q'?"),
+        (("list", "check"), "SECTIONS = 'check': expected one of claims, checks"),
+        (("prove",), "expected MODULE:FUNCTION or --all"),
+        (("prove", "--all", "x:y"), "expected MODULE:FUNCTION or --all"),
+        (("prove", "--all", "--tokens", "3"), "tokens: expected without --all"),
+        (("prove", "x:y", "--compare"), "compare: expected with --all"),
+        (("prove", "--all", "--known-bugs"), "known-bugs: expected with --everywhere"),
+    ],
+)
+def test_misuse_has_one_form(words: tuple[str, ...], message: str) -> None:
+    result = specref(*words)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+
+
+def test_defaults_come_from_pyproject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Any]
+) -> None:
+    """Of a folder above, too; the command line comes first."""
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.specref]\ntarget = "{EXAMPLE}"\nrule = "standard"\nonly = "smoke"\n'
+        'time-limit = 9\nalgorithm = "block"\n[tool.specref.declare]\nragged = false\n'
+    )
+    deeper = tmp_path / "deeper"
+    deeper.mkdir()
+    monkeypatch.chdir(deeper)
+    assert specref("check", "--seed", "3").exit_code == 2
+    (found,) = asked
+    assert (found.name, found.algorithm, found.only) == (EXAMPLE, "block", ["smoke"])
+    assert (found.time_limit, found.claims, found.seed) == (9, {"ragged": False}, 3)
+    specref("check", "--rule", "standard", "--only", "joint/wide")
+    assert (asked[1].algorithm, asked[1].only) == ("standard", ["joint/wide"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.specref]\nrul = 1\n", "[tool.specref]: unknown key 'rul'; did you mean 'rule'?"),
+        ("[tool.specref]\nzzz = 1\n", "unknown key 'zzz'; expected a long option"),
+        ("[tool]\nspecref = 1\n", "[tool.specref]: expected a table"),
+        ("[tool.specref\n", "pyproject.toml: "),
+        ('[tool.specref]\nprofile = "quik"\n', "did you mean 'quick'?"),
+    ],
+)
+def test_a_wrong_key_is_misuse(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    result = specref("check", EXAMPLE)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert message in line
+    assert specref("list", "contracts").exit_code == 0
+
+
+def test_a_shell_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(SAMPLER)
+    (tmp_path / "broken.py").write_text("def (\n")
+    monkeypatch.chdir(tmp_path)
+    assert completed("check", "mine") == ["mine.py:"]
+    assert completed("check", "mine.py:") == ["mine.py:verify"]
+    assert completed("check", "broken.py:") == []
+    assert completed("check", "examples.l") == ["examples.lossy:verify"]
+    assert "torch-backend" in completed("check", "torch")
+    assert completed("check", "x", "--only", "joint/wid") == ["joint/wide"]
+    assert completed("check", "x", "--skip", "accept")[0] == "acceptance"
+    assert completed("check", "x", "--declare", "in_place=") == ["in_place=true", "in_place=false"]
+    assert completed("check", "x", "--rule", "greedy") == ["greedy-block"]
+    assert completed("prove", "x:y", "--against", "tl") == ["tli"]
+    assert "init" in completed("in")
+
+
+def test_colours_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    words = "check", EXAMPLE, "--only", "smoke/answers"
+    coloured, plain = specref(*words), specref(*words, "--no-color")
+    assert "\x1b[1;32m" in coloured.output
+    assert "32m" not in plain.output
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "32m" not in specref(*words).output
+    for command in ("list", "prove", "psi"):
+        assert "--no-color" in specref(command, "--help").output
+
+
+def test_a_contract_is_shown_with_its_parameters() -> None:
+    told = specref("list", "contracts", "--contract", "ragged").output
+    assert "draft_top_ids, draft_top_probs : ndarray, shape (sum, S), or None" in told
+    record = json.loads(specref("list", "contracts", "--json", "-").output)
+    assert "contracts" in record
+
+
+def test_a_program_on_standard_output_says_how_to_run_its_test() -> None:
+    told = specref("init", EXAMPLE, "--output", "-").output
+    assert "Run with:  pytest --specref-profile standard" in told

@@ -1,0 +1,131 @@
+"""A run with a time limit ends in time, says what it did not try, and passes nothing else."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from specref.conformance.checks import CHECKS
+from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
+from specref.conformance.status import Outcome, Status
+from specref.conformance.time_limit import LateError, TimeLimit, at_most
+from specref.contracts.table import STEP
+from specref.examples.correct import verify as correct
+from specref.examples.lossy import verify as lossy
+
+ANSWERS = next(one for one in CHECKS if one.id == "smoke/answers")
+WIDE = next(one for one in CHECKS if one.id == "joint/wide")
+
+
+def slow(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+    time.sleep(0.002)
+    return correct(p, q, drafts, rng=rng)
+
+
+def test_a_run_takes_as_long_as_it_may() -> None:
+    """Also where calls are slow, and most checks are late."""
+    started = time.perf_counter()
+    report = check(slow, time_limit=4.0)
+    taken = time.perf_counter() - started
+    assert 0.8 * 4 <= taken <= 1.2 * 4
+    left = [one for one in report.results if one.status == Status.NOT_RUN]
+    assert left
+    assert all(one.not_tried for one in left)
+    assert report.exit_code == 0
+    assert any(one.exact for one in report.results if one.status == Status.PASSED)
+    assert "NOT TRIED" in str(report)
+    assert "no time left" in report.verdict
+
+
+def test_a_run_that_compared_nothing_is_undecided() -> None:
+    report = check(slow, time_limit=0.02)
+    assert report.exit_code == 2
+    assert "no distribution was compared within 0.02 s" in report.verdict
+    asked = check(correct, only=["smoke/answers"], time_limit=20.0)
+    assert asked.exit_code == 0
+
+
+def test_what_strict_asks_for_has_to_be_tried() -> None:
+    assert check(slow, time_limit=2.0, strict=True).exit_code == 2
+
+
+def test_a_lossy_sampler_is_told_in_time() -> None:
+    report = check(lossy, one_hot=False, time_limit=10.0)
+    assert report.exit_code == 1
+    assert report.diagnosis is not None
+    assert "residual-is-p" in report.diagnosis.candidates[0].ids
+
+
+def test_a_late_check_is_not_tried() -> None:
+    def sleeps(one: Any) -> Any:
+        time.sleep(5)
+        raise AssertionError
+
+    limit = TimeLimit(0.5, time.perf_counter())
+    found = limit.run(ANSWERS, sleeps, None)
+    assert (found.status, found.not_tried) == (Status.NOT_RUN, ("smoke/answers (no time left)",))
+    assert found.seconds < 0.5
+    over = TimeLimit(0.5, time.perf_counter() - 1)
+    assert over.run(ANSWERS, sleeps, None).status == Status.NOT_RUN
+
+
+def test_too_few_samples_are_not_tried_and_a_failure_counts() -> None:
+    limit = TimeLimit(60.0, time.perf_counter())
+
+    def ended(status: Status) -> Status:
+        return limit.run(WIDE, lambda one: one.result(Outcome(status, "")), 1.0).status
+
+    assert ended(Status.INCONCLUSIVE) == Status.NOT_RUN
+    assert [ended(one) for one in (Status.FAILED, Status.PASSED)] == [Status.FAILED, Status.PASSED]
+
+
+def test_checks_of_other_contracts_do_not_apply_however_late() -> None:
+    over = TimeLimit(0.5, time.perf_counter() - 1, STEP)
+    found = over.run(ANSWERS, lambda one: one.result(Outcome(Status.NOT_APPLICABLE)), None)
+    applies = ANSWERS.is_for(STEP)
+    assert found.status == (Status.NOT_RUN if applies else Status.NOT_APPLICABLE)
+
+
+def test_code_that_swallows_an_alarm_meets_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specref.conformance.time_limit.AGAIN", 0.05)
+    caught: list[BaseException] = []
+
+    def deaf() -> None:
+        while len(caught) < 3:
+            try:
+                time.sleep(5)
+            except BaseException as error:
+                caught.append(error)
+        raise caught[0]
+
+    with at_most(0.05), pytest.raises(LateError):
+        deaf()
+    assert len(caught) == 3
+
+
+def test_nothing_is_set_in_another_thread() -> None:
+    found: list[str] = []
+
+    def work() -> None:
+        with at_most(0.01):
+            time.sleep(0.1)
+        found.append("went on")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == ["went on"]
+
+
+def test_seconds_and_a_limit_are_one_thing() -> None:
+    assert CheckOptions(time_limit=3.0).seconds == 3.0
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"time_limit": 3.0, "seconds": 4.0}, "time_limit = 3, seconds = 4: expected one"),
+        ({"time_limit": -1.0}, "time_limit = -1.0: expected a positive number"),
+        ({"time_limit": 3.0, "trials": 10}, "time_limit = 3, trials = 10: expected one"),
+    )
+    for options, message in refused:
+        with pytest.raises(ValueError, match=message):
+            CheckOptions(**options)

@@ -1,0 +1,143 @@
+"""The end of a run that has a time limit: each check, and what explains a failure, ends in time.
+
+A check that is late is interrupted as by Ctrl-C, by an alarm of the process, and counts as not
+tried. Where there are no alarms, or another thread runs the checks, only drawing is cut short.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from specref.conformance.status import FIRST, CheckResult, Outcome, Stage, Status
+from specref.contracts.contract import Contract
+
+if TYPE_CHECKING:
+    from specref.conformance.checks import Check
+
+DONE, EXPLAINED = 0.92, 1.1
+"""Parts of the limit after which no check runs, and after which nothing more is explained."""
+AGAIN = 2.0
+"""Seconds after which an alarm is repeated, if the code that it met went on."""
+LEAST = 0.005
+"""Part of the limit that a check needs to begin."""
+PARTS = {Stage.SMOKE: 0.25}
+LAW, OTHER = 0.5, 0.1
+"""Parts of the limit for a check that does not draw: of the first exact laws, and of others."""
+OVER, START = 1.5, 0.05
+"""How far one that draws may exceed its share: by a factor, and by a part of the limit."""
+
+
+class LateError(KeyboardInterrupt):
+    """The time of a check is over; like Ctrl-C, it is not taken for an error of user code."""
+
+
+class TimeLimit:
+    """When a run, and each of its checks, has to end.
+
+    Parameters
+    ----------
+    seconds : float or None
+        In all; None for no limit.
+    started : float
+        When the run began, as `time.perf_counter` counts.
+    contract : Contract, optional
+        Checks of others do not apply, late or not.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        started: float = 0.0,
+        contract: Contract | None = None,
+    ) -> None:
+        self.seconds, self.started, self.contract = seconds, started, contract
+
+    def left(self, part: float = DONE) -> float:
+        """Seconds until a part of the limit is over."""
+        if self.seconds is None:
+            return math.inf
+        return self.started + part * self.seconds - time.perf_counter()
+
+    def run(
+        self,
+        one: "Check",
+        run: "Callable[[Check], CheckResult]",
+        share: float | None,
+        *,
+        elsewhere: bool = False,
+    ) -> CheckResult:
+        """The result of a check, which is not tried if it takes too long.
+
+        Parameters
+        ----------
+        share : float or None
+            The seconds that it draws; None or 0 if it draws as much as it has to.
+        elsewhere : bool
+            Whether a worker runs it, which may have begun before or may begin later.
+        """
+        if self.seconds is None or (self.contract and not one.is_for(self.contract)):
+            return run(one)
+        began, left = time.perf_counter(), self.left()
+        most = self.seconds * (LAW if one.id in FIRST else PARTS.get(one.stage, OTHER))
+        if share:
+            most = OVER * share + START * self.seconds
+        if elsewhere:
+            most = left
+        if left > LEAST * self.seconds:
+            try:
+                with at_most(min(left, most)):
+                    return self._told(one, run(one))
+            except LateError:
+                pass
+        return one.result(_untried(one, "no time left"), time.perf_counter() - began)
+
+    def _told(self, one: "Check", result: CheckResult) -> CheckResult:
+        """A result, where too few draws count as not tried: the limit is why there are no more."""
+        short = result.status == Status.INCONCLUSIVE and result.finding is None
+        if not short or not one.statistical:
+            return result
+        less = _untried(one, "too few samples in the time")
+        evidence = {**result.evidence, **less.evidence}
+        message = f"{less.message}: {result.message}"
+        return replace(result, status=less.status, message=message, evidence=evidence)
+
+
+def _untried(one: "Check", why: str) -> Outcome:
+    said = f"{one.id} ({why})"
+    return Outcome(Status.NOT_RUN, f"not tried: {said}", {"not_tried": [said]})
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise `LateError` where the code is after so many seconds; nothing, where none can be set.
+
+    Examples
+    --------
+    >>> try:
+    ...     with at_most(0.01):
+    ...         time.sleep(5)
+    ... except LateError:
+    ...     print("late")
+    late
+    """
+    alarms = hasattr(signal, "setitimer") and math.isfinite(seconds)
+    if not alarms or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise LateError
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), AGAIN)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
