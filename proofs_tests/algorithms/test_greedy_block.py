@@ -111,6 +111,7 @@ def test_a_block_goes_on_with_its_modified_target(case):
         assert text == completed({(): F(1)}, now, here, lookahead + 1)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_the_same_proof_refutes_mutants(mutant, counterexample):
     """A mutant may also ask for a law that does not exist; that is no refutation."""
@@ -312,6 +313,7 @@ def test_bad_input_is_named():
         block_law(COIN[0], (), draft_rows(*C, (), 1))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_parts_together_are_the_clean_rule(name):
     fixture = PAIRS[name]

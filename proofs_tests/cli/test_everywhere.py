@@ -87,6 +87,7 @@ def test_open_is_2() -> None:
     assert "9 open" in result.output
 
 
+@pytest.mark.deep
 def test_two_vocabularies_name_those_the_rule_is_not_for() -> None:
     result = run("prove", "specref.algorithms.text.slem:step", "--everywhere", "--pairs", "two")
     assert result.exit_code == 0

@@ -137,6 +137,7 @@ TWO = "def verify(p, q): raise SystemExit('called')\n"
 STEP = "def verify(target, drafter, context, lookahead, rng): raise SystemExit('called')\n"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -346,6 +347,7 @@ def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["status"] == "not_run"
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_the_first_failure_is_said_at_once() -> None:
     """On standard error, before checks that would take longer; not where JSON is the output."""
     only = ("--only", "smoke/answers", "--only", "joint/wide", "--only", "joint/deep")

@@ -47,6 +47,7 @@ def test_a_lossless_sampler_passes(files: Path) -> None:
     assert_fits("check", Path("report.json").read_text())
 
 
+@pytest.mark.deep
 def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> None:
     """It never updates p, where `siblings-last-from-p` forgets that it did."""
     arguments = ("--contract", "tree", *QUICK, "--only", "joint/siblings", "--save", "failures")

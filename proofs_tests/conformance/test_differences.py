@@ -332,6 +332,7 @@ def test_a_first_token_within_its_error_is_said_to_be(times: int, noise: bool) -
     assert line.endswith("within 4 s.e.") == noise
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_an_exact_law_is_shown_rather_than_a_sampled_one() -> None:
     both = check(lossy, one_hot=False, only=["joint/wide", "joint/probed"])
     assert both.worst is not None

@@ -112,6 +112,7 @@ MODULES = {
 }
 
 
+@pytest.mark.deep
 def test_a_type_checker_rejects_what_is_no_claim(tmp_path: Path) -> None:
     package = Path(specref.__file__).parent
     imports = [

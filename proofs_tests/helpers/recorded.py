@@ -116,8 +116,8 @@ def softmax(logits: Floats) -> Floats:
 
 SAMPLED = ("smoke", "boundary", "joint", "independence", "iterations")
 SUBJECTS: Mapping[str, Subject] = {
-    "verify": Subject("verify", reference.verify),
     "verify, without coins": Subject("verify", clean, SAMPLED),
+    "verify": Subject("verify", reference.verify),
     "verify, lenient": Subject(
         "verify", BUGS["lenient"](), ("joint", "acceptance", "strata/one-draft")
     ),

@@ -307,6 +307,7 @@ def test_coins_with_a_planted_bug():
     assert probed.total_variation > 0.01
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("number", "way"), [(lambda u: u, "traced"), (float, "searched")])
 def test_coins_with_an_inverse_cdf(number, way):
     verify = partial(by_inverse_cdf, number=number)

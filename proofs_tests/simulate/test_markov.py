@@ -143,6 +143,7 @@ def test_the_tables_hold_the_law_of_the_reference(pair, lookahead):
     assert output == pytest.approx({block: float(w) for block, w in expected.items()}, abs=1e-14)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(("pair", "lookahead"), SCENARIOS)
 def test_the_counts_follow_the_law_of_the_reference(pair, lookahead):
     expected = reference_law(pair, lookahead)

@@ -64,6 +64,7 @@ def test_a_shift_that_is_detectable_is_found(chance, sign):
     assert found >= 295
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("kind", POSSIBLE)
 def test_the_shift_that_is_named_is_found_whatever_the_other_law_is(kind, sign):

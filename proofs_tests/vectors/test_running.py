@@ -55,6 +55,7 @@ def test_right_ones_pass():
     assert failing(zoo.ALL["product-instead-of-ratio"].make(), last="race") == set()
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("recovery", ["race", "inverse"])
 def test_the_torch_backend_passes(recovery, dtype):

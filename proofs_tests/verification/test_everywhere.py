@@ -145,7 +145,7 @@ def test_every_step_of_the_zoo_is_asked_and_how_if_not_as_it_is() -> None:
 STEPS = [entry for entry in ALL.values() if entry.is_step]
 
 
-@pytest.mark.deep(one_in=40)
+@pytest.mark.deep(one_in=80)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
 def test_a_step_of_the_zoo_is_proved_or_refuted_and_does_something(entry: Entry) -> None:
     """Where it is lossy, rows are shown: of a lossy region, or tried in a piece that is open."""

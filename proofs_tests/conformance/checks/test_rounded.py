@@ -124,6 +124,7 @@ def test_every_rule_that_is_replayed_has_intervals() -> None:
     assert ENCLOSED.keys() == DECIDED.keys() == {*get_args(CoinOrder)}
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("recovery", ["race", "inverse"])
 @pytest.mark.parametrize("rule", ENCLOSED)
 @pytest.mark.parametrize("unit", [2.0**-6, 2.0**-8])
@@ -139,6 +140,7 @@ def test_what_rounding_makes_is_possible(rule: str, recovery: str, unit: float) 
     assert changed
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("recovery", ["race", "inverse"])
 @pytest.mark.parametrize("rule", ENCLOSED)
 def test_hardly_anything_else_is_possible(rule: str, recovery: str) -> None:

@@ -54,6 +54,7 @@ def test_a_rule_that_is_better_on_few_rows_is_strictly_so_there() -> None:
     assert found.more.left > found.more.right
 
 
+@pytest.mark.deep
 def test_a_rule_that_is_worse_at_an_isolated_point_has_that_witness() -> None:
     """Where a sum of squares is 0, an equation that is linear in no variable."""
 
@@ -191,6 +192,7 @@ def test_longer_blocks_than_were_met_first_are_compared_too() -> None:
     assert found.more.right < found.more.left <= 2
 
 
+@pytest.mark.deep
 def test_an_unfinished_proof_that_a_rule_is_lossless_is_no_premise() -> None:
     known = is_lossless_everywhere(standard.step, "ab")
     found = compare_everywhere(

@@ -12,7 +12,7 @@ from specref.proofs.everywhere.proof import models_of
 from specref.proofs.everywhere.rows import Row, Rows, Space
 
 
-@pytest.mark.deep(one_in=9)
+@pytest.mark.deep(one_in=13)
 @pytest.mark.parametrize("name", PLANTED)
 def test_found_with_a_witness(name: str) -> None:
     bug = PLANTED[name]

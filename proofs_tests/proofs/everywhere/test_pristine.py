@@ -51,7 +51,7 @@ def outcome(name: str) -> str:
     return {"lossless": "proved"}.get(found.verdict, found.verdict)
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=12)
 @needs_split
 @pytest.mark.parametrize("name", STATES)
 def test_what_comes_of_state(name: str) -> None:

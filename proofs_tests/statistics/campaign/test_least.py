@@ -54,6 +54,7 @@ def test_noise_is_not_told_as_a_distance(cells: int, trials: int) -> None:
     assert cells < 99 or min(plain) > 5 * max(one.error for one in found)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize(("cells", "trials"), [(8, 3_000), (512, 3_000), (5_000, 12_000)])
 def test_a_distance_is_not_told_larger_than_it_is(cells: int, trials: int, few: bool) -> None:
