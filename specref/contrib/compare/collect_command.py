@@ -64,13 +64,14 @@ def collect_command(
 
     Run it twice: with speculation on and off, by two servers or by a field of the request. Give
     the second run another --seed: two runs with equal seeds may give equal texts. Each text is
-    written as it comes; the same command goes on where it was.
+    written as it comes; the same command goes on where it was. It takes some minutes, or as long
+    as the server needs.
 
     \b
     Examples:
-      specref collect http://127.0.0.1:8000/v1 spec.jsonl --model mine
-      specref collect http://127.0.0.1:8001/v1 plain.jsonl --model mine --seed 1000
-      specref compare spec.jsonl plain.jsonl
+      specref collect http://127.0.0.1:8000/v1 on.jsonl --model mine
+      specref collect http://127.0.0.1:8001/v1 off.jsonl --model mine --seed 1000
+      specref compare on.jsonl off.jsonl
     """
     from specref.contrib.compare.server import PROMPTS, Request, collect
 
