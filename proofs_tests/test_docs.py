@@ -67,17 +67,14 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
         names_after("assert 1 + 1 == 3")
 
 
-SLOW = (
-    *("checkpoints", "ci", "everywhere", "install", "judge-your-sampler", "low-precision"),
-    *("algorithms", "engines", "engines-text", "losslessness", "tests", "triage"),
-    *("scaling", "trophies", "vectors"),
-)
+QUICK = ("README", "claims", "speed", "trees-and-loops")
+"""Pages whose commands take seconds; those of all others are left to `make deep`."""
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.deep] * (page.stem in SLOW), id=page.stem)
+        pytest.param(page, marks=[pytest.mark.deep] * (page.stem not in QUICK), id=page.stem)
         for page in PAGES
         if runnable(page)
     ],
@@ -88,9 +85,11 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
 
 
 @pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("page", ["ci", "everywhere", "checkpoints", "scaling", "vectors"])
+@pytest.mark.parametrize(
+    "page", ["ci", "proofs-for-all-p-and-q", "checkpoints", "time-and-power", "vectors"]
+)
 def test_what_a_slow_page_shows_is_printed(page: str) -> None:
-    """Its other commands, and the page low-precision, are left to `make deep`."""
+    """Its other commands, and other such pages, are left to `make deep`."""
     ran = run_page(ROOT / "docs" / f"{page}.md", shown=True)
     assert ran
     assert [one.problem for one in ran if one.problem] == []

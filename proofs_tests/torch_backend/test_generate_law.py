@@ -355,7 +355,7 @@ def guessed(declared: bool) -> Sampler:
     return sample
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("declared", [True, False])
 def test_guesses_of_any_length_have_no_finding(declared: bool) -> None:
     """Exact match, and the standard rule, in batches whose rows have 0 to 2 drafts."""

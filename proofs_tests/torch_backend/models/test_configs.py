@@ -43,7 +43,7 @@ def precise(name: str) -> tuple[PreTrainedModel, float]:
     return (model, ROUNDING) if name in ROUNDED else (model.double(), EXACT)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_rows_and_trees(name: str) -> None:
     """One row is read by the model's own masks, several by ours."""
@@ -53,7 +53,7 @@ def test_rows_and_trees(name: str) -> None:
     assert TreeWalk(model, 3, seed=1).run(2) < margin
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", SLIDING)
 def test_crops_of_every_depth(name: str) -> None:
     """A text three windows long is cut back by 1, 2, ... tokens and goes on otherwise."""
@@ -70,7 +70,7 @@ def test_crops_of_every_depth(name: str) -> None:
         assert error(found, torch.stack([logits, short[0]])) < margin
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gemma3", "gpt-oss", "mistral"])
 def test_half_precision(name: str, dtype: torch.dtype) -> None:
