@@ -4,12 +4,9 @@ BIN := .venv/bin
 # Hundreds of processes import the same modules; many images forbid to keep what was compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-JUDGED := gpu_tests/test_generations.py
-CUDA := $(PYTHON) -m pytest --deep -k
-
 DIST := build/dist-try
 
-.PHONY: help models models-check verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help models models-check verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
@@ -23,7 +20,7 @@ help:
 	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
 	@echo "make models-check  checks texts of these models, method by method; says how long before"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
-	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/records/benchmarks.md"
+	@echo "make cuda       what only CUDA can show, ten minutes a call; make cuda-record: its rows of docs/records/benchmarks.md"
 
 # By module: pip may replace the script meanwhile, as in .ci/run.
 verify: .venv/core
@@ -107,16 +104,9 @@ dist: .venv/core
 		&& ../bin/specref check specref.examples.correct:verify --only joint/probed
 
 # With a PYTHON that has torch for CUDA, transformers and pytest; specref need not be installed.
-cuda: cuda-tokens cuda-strings cuda-rest
-
-cuda-tokens:
-	$(CUDA) "not [cpu and not (slem or slrs)" $(JUDGED)
-
-cuda-strings:
-	$(CUDA) "not [cpu and (slem or slrs)" $(JUDGED)
-
-cuda-rest:
-	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py --ignore $(JUDGED)
+# Ten minutes a call; it goes on where it was.
+cuda:
+	$(PYTHON) -m gpu_tests.run --output build/cuda.json
 
 cuda-record:
 	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/records/benchmarks.json --markdown docs/records/benchmarks.md

@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import platform
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from itertools import product
@@ -135,6 +136,9 @@ def main(
         raise click.UsageError("expected one of --output and --from-json")
     if output:
         check_destination(str(output))
+        if set(devices) == {"cuda"} and not torch.cuda.is_available():
+            click.echo(NO_CUDA, err=True)
+            sys.exit(2)
         with errors_only(), one_thread():
             write_record(output, set(product(parts, devices)), seed)
     if markdown:
