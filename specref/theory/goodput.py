@@ -157,9 +157,10 @@ def allocation(requests: Sequence[Rates], drafts: int) -> tuple[int, ...]:
 def greedy_length(rates: Rates, latencies: Rates) -> int:
     """The number of drafts to verify: one more as long as goodput grows.
 
-    Kim et al. 2025, section 5. Goodput is not concave, as said there, but quasi-concave if
-    latencies are linear or convex; on staircases the rule stops too early. A tie ends the walk:
-    to go on and come back to the first among equals (`first_decline`) would see ahead.
+    Kim et al. 2025, section 5, which calls goodput concave. It is not: it is quasi-concave if
+    latencies are linear or convex, and the rule is right then; on staircases it stops too early.
+    A tie ends the walk: to go on and come back to the first among equals (`first_decline`) would
+    see ahead.
 
     Parameters
     ----------
