@@ -9,10 +9,12 @@ of the context and extended bigrams of Gemma itself. And what the pair accepts b
 Each part is written to docs/records/real_pair.json when it is done.
 """
 
+import argparse
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,7 @@ BINS = 2, 4, 8, 27
 TEMPERATURES = 0.0, 0.25, 0.5, 0.75, 1.0
 ROWS, WIDTHS = (1, 5, 10), (1, 2, 4)
 SEED = 1
+Said = Callable[[str, Any], None]
 
 
 def texts(target: Loaded, temperature: float) -> list[tuple[list[int], list[int]]]:
@@ -71,13 +74,16 @@ class Companion:
     def __init__(self, target: Loaded, companion: Loaded) -> None:
         read = TokenVocabulary.from_tokenizer
         self.target, self.companion = target, companion
-        ids = id_map(*(read(one.tokenizer, ids_of(one)) for one in (target, companion))).numpy()
+        own, other = (read(one.tokenizer, ids_of(one)) for one in (target, companion))
+        ids = id_map(own, other).numpy()
         self.shared, self.ids, self.size = ids >= 0, ids[ids >= 0], ids_of(target)
 
     def __call__(self, context: Sequence[int]) -> Floats:
         text = self.target.tokenizer.decode(context, skip_special_tokens=True)
         law = laws(self.companion, self.companion.tokenizer.encode(text), 1)[0]
-        return np.bincount(self.ids, law[self.shared], self.size)
+        over = np.zeros(self.size)
+        np.add.at(over, self.ids, law[self.shared])
+        return over
 
 
 Place = tuple[int, Floats, Floats, Floats]
@@ -106,13 +112,14 @@ def tempered(law: Floats, temperature: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def companions(target: Loaded, small: Loaded, said: Any) -> None:
+def companions(pair: Pair, said: Said) -> None:
     """S against acceptance, what S and A tell of the verdict, and acceptance by temperature."""
+    target = pair.target
     drafter = Loaded(f"its weights in {BITS} bits", rounded(target.model, BITS), target.tokenizer)
     draw = np.random.default_rng(SEED)
     similar, accepted, owner, seen = [], [], [], list[Observation]()
     warm: dict[float, list[float]] = {t: [] for t in TEMPERATURES}
-    for number, p, q, c in places((target, drafter), Companion(target, small)):
+    for number, p, q, c in places((target, drafter), Companion(target, pair.drafter)):
         similar.append(overlap(q, c))
         accepted.append(overlap(p, q))
         for token in draw.choice(len(q), DRAFTS, p=q / q.sum()):
@@ -141,16 +148,16 @@ def told(seen: Sequence[Observation], owner: Sequence[int], bins: tuple[int, int
     random.Random(SEED).shuffle(verdicts)
     shuffled = [one._replace(accepted=v) for one, v in zip(seen, verdicts, strict=True)]
     table = profile(seen, bins)
-    halves = [
+    even, odd = (
         [one for one, text in zip(seen, owner, strict=True) if text % 2 == half] for half in (0, 1)
-    ]
+    )
     return {
         "bins": list(bins),
         "cells": sum(count > 0 for row in table.counts for count in row),
         "entropy": table.gain().entropy,
         "share": table.gain().share,
         "shuffled": profile(shuffled, bins).gain().share,
-        "held out": float(np.mean([_explained(*halves, bins), _explained(*halves[::-1], bins)])),
+        "held out": (_explained(even, odd, bins) + _explained(odd, even, bins)) / 2,
     }
 
 
@@ -190,8 +197,9 @@ class Bigrams:
         return tuple(map(tuple, rows[:, 2:].tolist()))
 
 
-def ngrams(target: Loaded, said: Any) -> None:
+def ngrams(pair: Pair, said: Said) -> None:
     """Tokens per call on greedy and on sampled texts, for each number and length of drafts."""
+    target = pair.target
     context, bigrams = context_drafts(1), Bigrams(target)
     strategies: dict[str, dict[str, Propose]] = {
         "context": {"context": context},
@@ -212,18 +220,28 @@ def ngrams(target: Loaded, said: Any) -> None:
         said(f"n-grams, {name}", {"texts": len(made), "tokens": tokens, "table": table})
 
 
+PARTS = {"ngrams": ngrams, "companions": companions}
+
+
 def main() -> None:
-    """Run both parts, and write each when it is done."""
+    """Run the parts that are named, and write each when it is done."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
+    parser.add_argument("--record", type=Path, default=RECORD, help="JSON, of which others stay")
+    given = parser.parse_args()
+    parts = [PARTS[name] for name in given.parts or PARTS]
     pair = Published().pair("gemma<-smollm2")
-    answers: dict[str, Any] = {"pair": pair.name, "length": LENGTH, "seed": SEED}
 
     def said(name: str, value: Any) -> None:
-        answers[name] = json.loads(json.dumps(value), parse_float=lambda x: round(float(x), 4))
+        file = given.record
+        answers = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        answers |= {"pair": pair.name, "length": LENGTH, "seed": SEED, name: value}
+        answers = json.loads(json.dumps(answers), parse_float=lambda x: round(float(x), 4))
         print(f"{name}: {answers[name]}", flush=True)
-        write_json(str(RECORD), json.dumps(answers, indent=1, ensure_ascii=False))
+        write_json(str(file), json.dumps(answers, indent=1, ensure_ascii=False))
 
-    ngrams(pair.target, said)
-    companions(pair.target, pair.drafter, said)
+    for part in parts:
+        part(pair, said)
 
 
 if __name__ == "__main__":

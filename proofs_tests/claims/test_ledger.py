@@ -44,6 +44,9 @@ def problems(ledger: dict[str, Any]) -> list[str]:
         if not one.get("rows") and not one.get("why"):
             found.append(f"{one['place']}: neither rows nor why there is none")
         found += [f"{one['place']}: no row {id_}" for id_ in one.get("rows", ()) if not ids[id_]]
+    for one in ledger["findings"]:
+        if not one.get("example"):
+            found.append(f"{one['says']} No example")
     for one in (*ledger["findings"], *({"rows": named} for named in ledger["rules"].values())):
         found += [f"there is no row {id_}" for id_ in one["rows"] if not ids[id_]]
     found += [f"{id_} is there {count} times" for id_, count in ids.items() if count > 1]
@@ -106,6 +109,9 @@ PLANTED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "H5.3: no line of a text": lambda x: first(x, "H5.3").pop("lines"),
     "V.11: no line of a text": lambda x: first(x, "V.11").update(verdict="false as printed"),
     "there is no row T.99": lambda x: x["findings"][0]["rows"].append("T.99"),
+    "Some printed figures contradict the tables beside them. No example": lambda x: x["findings"][
+        -1
+    ].pop("example"),
     "there is no row T.98": lambda x: x["rules"]["tli"].append("T.98"),
     "H5.2: verdict 'lossy'": lambda x: first(x, "H5.2").update(verdict="lossy"),
     "H5.2: something is not said": lambda x: first(x, "H5.2").update(found=""),

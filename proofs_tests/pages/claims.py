@@ -128,7 +128,10 @@ def wrong_lines(ledger: dict[str, Any], folder: Path) -> list[str]:
 def page(ledger: dict[str, Any]) -> str:
     """The whole page."""
     counts = Counter(row["verdict"] for _, row in rows(ledger))
-    lines = [f"1. {one['says']} ({', '.join(one['rows'])})\n" for one in ledger["findings"]]
+    lines = [
+        f"1. **{one['says']}** {one['example']} ({', '.join(one['rows'])})\n"
+        for one in ledger["findings"]
+    ]
     lines.append(READ)
     lines += ["| verdict | rows | |\n| --- | --- | --- |\n"]
     lines += [

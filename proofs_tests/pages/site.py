@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import specref
@@ -32,6 +33,8 @@ from specref.zoo import ALL
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^][|]*)\]\(([^)\s:]+)\)")
 PARAGRAPH = "\n\n"
+TITLE = 64
+"""Letters of a title, beside which a page's list of titles still reads."""
 PICTURE = re.compile(
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*'
     r'<img ([^>]*?)src="([^"]+)"([^>]*)>\s*</picture>'
@@ -606,9 +609,11 @@ def anchor(row: Mapping[str, Any]) -> str:
 
 def statement(row: Mapping[str, Any]) -> str:
     """A row of the ledger, in full."""
+    title = shorten(row["says"], TITLE, placeholder=" …")
+    said = "" if title == row["says"] else f"{row['says']}.{PARAGRAPH}"
     lines = [
-        f"({anchor(row)})=\n### {row['id']}: {row['verdict']}\n",
-        f"*{claims.where(row)}*\n\n{row['says']}.\n",
+        f"({anchor(row)})=\n### {title}: {row['verdict'].partition(',')[0]}\n",
+        f"{said}**{row['id']}, {row['verdict']}.** *{claims.where(row)}*\n",
         f"**Found:** {with_rows(relinked(row['found'], 'docs', PAPERS))}.\n",
     ]
     if "command" in row:
