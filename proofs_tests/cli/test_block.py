@@ -18,6 +18,7 @@ def specref(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
+@pytest.mark.deep
 def test_token_verification_is_not_taken_for_block_verification() -> None:
     """Its lengths are 0.053 off, and 0.023 is allowed: ten standard deviations of 0.003."""
     result = specref("check", "examples.correct:verify", "--algorithm", "block", *LENGTHS)

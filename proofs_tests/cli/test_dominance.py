@@ -127,6 +127,7 @@ def step(target, drafter, context, lookahead, chance):
 """
 
 
+@pytest.mark.deep
 def test_what_accepts_less_and_is_lossy_is_answered_by_no(tmp_path: Path) -> None:
     """That it accepts at most as many cannot be shown: it is no lossless rule."""
     (tmp_path / "less.py").write_text(LESS)
@@ -142,6 +143,7 @@ def test_what_accepts_less_and_is_lossy_is_answered_by_no(tmp_path: Path) -> Non
     assert "since" in page.read_text()
 
 
+@pytest.mark.deep
 def test_vocabularies_that_a_rule_cannot_read_are_named(tmp_path: Path) -> None:
     """SLEM reads texts: of a, b, c and b, c, d there is one that a tokeniser cannot read."""
     file, page = tmp_path / "record.json", tmp_path / "page.html"

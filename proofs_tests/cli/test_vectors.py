@@ -117,6 +117,7 @@ def vectors(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["vectors", *arguments])
 
 
+@pytest.mark.deep
 def test_the_files_of_the_checkout_are_as_they_would_be_written() -> None:
     result = vectors("--check")
     assert result.exit_code == 0

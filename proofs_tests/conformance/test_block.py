@@ -161,6 +161,7 @@ def test_token_verification_that_claims_to_be_block_is_diagnosed() -> None:
     assert "token verification" in str(report)
 
 
+@pytest.mark.deep
 def test_a_rule_whose_lengths_are_like_anothers_is_told_so() -> None:
     """On "wide" the two laws are 0.022 apart, and at this power a gap of 0.044 is allowed."""
     report = judged_step(block.step, only=["acceptance/wide", "acceptance/deep"])
@@ -293,7 +294,7 @@ class Told:
         self.drafted, self.accepted = drafted, accepted
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize(("dtype", "recovery"), [("float64", "race"), ("float32", "inverse")])
 def test_the_torch_backend_is_block_verification(dtype: Any, recovery: Any) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")

@@ -175,6 +175,7 @@ def test_a_wrong_law_that_wins_bets_on_dependence_leaves_those_open() -> None:
     assert "blocked by joint/wide" in open_.message
 
 
+@pytest.mark.deep
 def test_both_at_once_is_dependence_first() -> None:
     both = verifying(residual=lambda p, q, x: p, uniforms=first_row(uniform), seeded=False)
     report = judged(both)

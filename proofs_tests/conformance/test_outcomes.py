@@ -321,6 +321,7 @@ def verify(target_probs, draft_probs, draft_tokens, *, rng):
 """
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: int) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
@@ -376,6 +377,7 @@ def pairs_of_one_seed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *,
     return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
 
 
+@pytest.mark.deep
 def test_rows_that_share_numbers_are_no_wrong_law() -> None:
     report = check(pairs_of_one_seed, only=["smoke/rows-vary"])
     assert report.finding == Finding.DEPENDENCE

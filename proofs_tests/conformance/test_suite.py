@@ -361,6 +361,7 @@ def test_expected_failures_do_not_stand_in_the_way() -> None:
     assert stale.exit_code == 2
 
 
+@pytest.mark.deep
 def test_a_known_failure_that_few_draws_do_not_show_is_not_called_gone() -> None:
     asked = {"only": ["joint/wide"], "expected_failures": {"joint/wide": "known"}}
     stale, short = check(clean, detect_tv=0.3, **asked), check(clean, seconds=2, **asked)

@@ -65,6 +65,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(independence, "SIZES", [(64, 100, independence.SIZE)])
 
 
+@pytest.mark.deep
 def test_a_sampler_that_draws_globally_for_the_others_passes() -> None:
     report = check(sampler(), contract="verify", only=LAW)
     assert report.counts["passed"] == len(LAW), report

@@ -297,6 +297,7 @@ def without_residual(target_probs, draft_probs, draft_tokens, *, coins):
     return tokens, counts
 
 
+@pytest.mark.deep
 def test_coins_raced_as_the_reference_does():
     probed = distance(reference.verify, FIXTURES["m"], speculative())
     assert {call.name for call in probed.calls} == {"coins.accept", "coins.race"}
@@ -399,6 +400,7 @@ def test_transformers_accepts_an_impossible_draft_at_0(transformers):
     assert math.isclose(sum(w for block, w in law.items() if block[0] == 0), 2**-24)
 
 
+@pytest.mark.deep
 def test_transformers_raises_where_rounding_alone_rejects(transformers):
     """p nowhere above q, yet p / q below 1 by rounding: the residual is 0 / 0."""
     found = [event for case in nearly_equal() for event in edge_events(transformers, *case)]

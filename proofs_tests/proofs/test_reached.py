@@ -96,6 +96,7 @@ def test_the_verdict_itself_says_so(file: Path, everywhere: bool) -> None:
     assert known == {"file": "rule.py", "lines": list(LINES), "parts": list(PARTS)}
 
 
+@pytest.mark.deep
 def test_runs_in_workers_are_seen(file: Path) -> None:
     step = Loaded(f"{file}:step", load_function(f"{file}:step"))
     with worker_processes(2) as pool:

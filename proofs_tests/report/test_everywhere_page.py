@@ -31,6 +31,7 @@ def page_of(folder: Path, *words: str) -> tuple[int, str]:
     return result.exit_code, text
 
 
+@pytest.mark.deep
 def test_a_proof_counts_its_regions(tmp_path: Path) -> None:
     code, text = page_of(tmp_path, "prove", STANDARD, *TWO_TOKENS)
     said = Page(text).text

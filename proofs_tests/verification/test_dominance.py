@@ -120,6 +120,7 @@ def test_the_formula_of_another_rule_is_refuted() -> None:
     assert said.startswith("What tli accepts is not min(p, q), 0 for what the drafter lacks: at ")
 
 
+@pytest.mark.deep
 def test_seconds_are_those_that_the_question_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -138,6 +138,7 @@ def test_many_calls_that_take_too_long_are_left_out_and_the_rest_is_judged(
     assert report.exit_code == 0
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_a_large_call_that_does_not_return_is_left_out_and_larger_ones_are_not_asked() -> None:
     only = ["strata/vocabulary-32k", "strata/vocabulary-128k", "strata/one-draft"]

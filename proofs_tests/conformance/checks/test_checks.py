@@ -661,6 +661,7 @@ def test_single_precision_replays() -> None:
     assert report.failures == ()
 
 
+@pytest.mark.deep
 def test_an_inverse_cdf_replays() -> None:
     def last(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
         lens = (draft_tokens >= 0).sum(axis=1)

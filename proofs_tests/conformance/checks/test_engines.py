@@ -153,6 +153,7 @@ def test_drafts_that_are_hardly_ever_accepted_or_rejected_are_warned_of() -> Non
     assert judged(engine(Speculating()), detect_tv=0.3).warnings == ()
 
 
+@pytest.mark.deep
 def test_a_bug_is_lossy_even_if_drafts_are_not_counted() -> None:
     report = judged(engine(Speculating(counting=False, rest=lambda p, q: p)))
     assert (report.exit_code, report.finding) == (1, Finding.LAW)
@@ -470,6 +471,7 @@ def test_short_texts_are_decided_at_any_distance(tv: float) -> None:
     assert result(report, SHORT).status == Status.PASSED
 
 
+@pytest.mark.deep
 def test_texts_of_one_token_show_something_where_there_are_many() -> None:
     many = Vocabulary([f"t{i}" for i in range(48)])
     flat = Model(many, lambda context: [1 / 48] * 48)
@@ -505,6 +507,7 @@ def test_the_evidence_of_prompts_multiplies() -> None:
     assert few.evidence["log10_evidence"] >= few.evidence["log10_threshold"]
 
 
+@pytest.mark.deep
 def test_two_right_engines_pass_at_several_prompts() -> None:
     report = judged(Engine(Speculating(), PROMPTS, **WITHOUT), detect_tv=0.3)
     assert report.exit_code == 0, report

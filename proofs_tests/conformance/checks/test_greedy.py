@@ -494,6 +494,7 @@ def test_near_ties_are_no_ties_in_trees_steps_and_loops() -> None:
         assert failure.message.startswith(name), report
 
 
+@pytest.mark.deep
 def test_last_siblings_are_read_greedily_too() -> None:
     """Nothing else finds who looks at no more than three siblings."""
 
@@ -547,6 +548,7 @@ def test_steps_are_judged_greedily_in_situations() -> None:
     assert failure.message.startswith("step-many-drafts, V 6, context 2, lookahead ")
 
 
+@pytest.mark.deep
 def test_steps_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
     def wrong(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
         models = (drafter, target) if len(target.vocabulary) == 77 else (target, drafter)
@@ -588,6 +590,7 @@ def test_any_of_tied_tokens_will_do_in_texts() -> None:
     assert report.exit_code == 0, report
 
 
+@pytest.mark.deep
 def test_texts_of_loops_are_judged_greedily_too() -> None:
     def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
         return greedy_text(target, context, tokens)

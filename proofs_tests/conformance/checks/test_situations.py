@@ -540,6 +540,7 @@ def test_campaigns_of_other_places_name_them():
 # Shapes of one's own.
 
 
+@pytest.mark.deep
 def test_own_shapes_of_steps_are_judged():
     when = type(ALL["step"].triggers[0])("own", "shape", lambda at: at.size == 21)
     bug = next(one for one in ALL["step"].bugs if one.id == "residual-is-p")

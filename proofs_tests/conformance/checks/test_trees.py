@@ -429,6 +429,7 @@ def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
         )
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("undiagnosed")
 def test_a_failure_where_siblings_differ_says_nothing_of_repeats() -> None:
     report = judged(target_only_but_wrong, ["joint/likeliest"], tv=0.2)

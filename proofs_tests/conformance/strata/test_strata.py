@@ -186,6 +186,7 @@ def test_what_a_sampler_does_not_take_is_not_applicable(name, claims, why):
     assert (result.status, result.message) == (Status.NOT_APPLICABLE, why)
 
 
+@pytest.mark.deep
 def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
     report = check(without_rare_tokens, only=["strata/laws-rare"], one_hot=False)
     assert (report.exit_code, report.diagnosis) == (1, None)
@@ -227,6 +228,7 @@ def test_shapes_that_engines_ship_are_tried(clean):
         assert part in shapes
 
 
+@pytest.mark.deep
 def test_results_depend_on_the_seed_alone():
     first, again = (one_stratum("many-drafts", verifier(), seed=3) for _ in range(2))
     assert first.evidence == again.evidence
@@ -324,6 +326,7 @@ def test_a_call_for_which_there_is_no_memory_is_not_held_against_a_sampler():
     assert told.endswith("(not enough memory)")
 
 
+@pytest.mark.deep
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkeypatch):
     usual = one_stratum("one-draft", verifier(), trials=4_000)
     monkeypatch.setattr("specref.conformance.strata.campaign.SUSPECT", -math.inf)
@@ -340,6 +343,7 @@ def test_few_trials_are_inconclusive():
     assert "too few to see much" in result.message
 
 
+@pytest.mark.deep
 def test_the_first_call_of_all_is_judged():
     ids = ["smoke/answers", "strata/first-call"]
     report = check(triggered(BUGS["accepts-every-draft"], SITUATIONS["first-call"]), only=ids)
@@ -365,6 +369,7 @@ def test_a_first_call_that_raises_is_a_broken_contract():
     assert report.results[0].message == "raised RuntimeError in a batch of 2048: not ready"
 
 
+@pytest.mark.deep
 def test_a_bug_that_acts_where_two_strata_meet_is_found_by_their_pair():
     # With seed 152 the second pair is of many drafts without laws.
     meeting = Trigger(

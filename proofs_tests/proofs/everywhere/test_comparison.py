@@ -229,6 +229,7 @@ def test_bad_arguments(monkeypatch) -> None:
         compare_everywhere(block.step, standard.step, "ab")
 
 
+@pytest.mark.deep
 def test_paths_are_counted_as_they_are_followed(monkeypatch) -> None:
     followed = []
 

@@ -144,6 +144,7 @@ def bytes_per_token(size: int) -> int:
     return peak
 
 
+@pytest.mark.deep
 def test_one_observation_works_on_arrays_that_are_linear_in_the_vocabulary() -> None:
     small, large = bytes_per_token(1 << 12), bytes_per_token(1 << 16)
     assert large <= 16 * small
