@@ -61,7 +61,10 @@ BELOW = {
     "choose-an-algorithm": ("Rules", [f"generated/rules/{name}" for name in RULES]),
     "checks": (
         "Lists",
-        [f"generated/{one}" for one in ("contracts", "capabilities", "checks", "names")],
+        [
+            f"generated/{one}"
+            for one in ("contracts", "capabilities", "checks", "names", "findings", "bugs")
+        ],
     ),
     "claims": ("Papers", [f"generated/papers/{one}" for one in site.claims.SOURCES]),
     "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.MODULES)]),

@@ -13,6 +13,7 @@ from specref.cli import workers as workers_module
 from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
+from specref.contracts.table import VERIFY
 from specref.contrib.selftest import matrices as zoo_module
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
@@ -67,6 +68,8 @@ def test_reports_for_machines(tmp_path: Path) -> None:
     (suite,) = ElementTree.parse(files["junit"]).getroot()
     assert suite.get("failures") == "1"
     assert suite.find("testcase/failure") is not None
+    own = {one.id for one in CHECKS if one.is_for(VERIFY)}
+    assert {one.get("name") for one in suite} <= own
     assert "joint/wide" in Path(files["html"]).read_text()
 
 

@@ -108,6 +108,6 @@ def test_what_is_not_installed_says_how(monkeypatch: Any) -> None:
     assert next(row for row in record("names")["names"])["installed"]
 
 
-@pytest.mark.parametrize("arguments", [["bugs"], ["--contract", "trees"]])
+@pytest.mark.parametrize("arguments", [["mutants"], ["--contract", "trees"]])
 def test_misuse(arguments: list[str]) -> None:
     assert listed(*arguments).exit_code == 2

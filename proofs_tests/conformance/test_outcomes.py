@@ -11,6 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -225,7 +226,12 @@ def test_the_traceback_is_the_samplers_own() -> None:
     assert lines[-1].startswith("IndexError: index 999 is out of bounds")
     assert str(report).count("in helper") == 1
     assert kit_record(report)["results"][0]["evidence"]["traceback"] == lines
-    assert "in helper" in kit_junit([report])
+    assert kit_junit([report]).count("in helper") == 1
+    suite = ElementTree.fromstring(kit_junit([report]))[0]
+    assert [one.get("name") for one in suite] == ["smoke/answers", "smoke/batch-of-one"]
+    said = [str(one[0].get("message")) for one in suite]
+    assert said[0].startswith("broken contract: raised IndexError")
+    assert said[1] == "broken contract: as smoke/answers"
     with pytest.raises(NotPassedError) as caught:
         report.raise_for_status()
     assert isinstance(caught.value.__cause__, IndexError)

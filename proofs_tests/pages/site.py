@@ -94,6 +94,8 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield LISTED_AS.get(section, section), listing_page(section)
+    yield "findings", described_page("findings", "Findings", "What a report may say.")
+    yield "bugs", described_page("bugs", "Planted bugs", "What a diagnosis may name.")
     yield "playground", PLAYGROUND
 
 
@@ -675,7 +677,7 @@ INTRODUCTIONS = {
     "contracts": "How an implementation is called: `--contract NAME`. The guides have examples: "
     "[verify](../check-a-sampler.md), [ragged](../check-an-engine-sampler.md), "
     "[text](../check-an-engine.md).",
-    "claims": "What an implementation says of itself: `--claim NAME=VALUE`, or `@capable`. What "
+    "claims": "What an implementation says of itself: `--declare NAME=VALUE`, or `@capable`. What "
     "is not claimed is not checked, and counted as `not_applicable`.",
     "checks": "What the kit asks: `--only ID`. Stages are said in [the guide](../checks.md).",
     "names": "Implementations that are known by name: `specref check NAME`. Whether one is "
@@ -725,6 +727,30 @@ def listing_page(section: str) -> str:
 {INTRODUCTIONS[section]} `specref list {section}` prints them, with `--json` for machines.
 
 {rows_of(titles, cells)}"""
+
+
+def described_page(section: str, title: str, what: str) -> str:
+    """A section of `specref list` with a heading for each row: reports have its address."""
+    parts = [f"# {title}\n\n{what} `specref list {section}` prints it."]
+    for row in SECTIONS[section](None):
+        lines = [row["text"]]
+        if section == "bugs":
+            kind = "Exact because" if row["lossless"] else "Fix"
+            lines += [f"Rule: `{row['rule']}`", f"Formula: {row['formula']}"]
+            lines += [f"{kind}: {row['fix']}", *map("Seen in {}".format, row["seen_in"])]
+        parts.append(f"## {row['name']}\n\n{PARAGRAPH.join(map(escaped, lines))}")
+    return PARAGRAPH.join(parts) + "\n"
+
+
+def escaped(text: str) -> str:
+    """A text whose signs are no Markdown.
+
+    Examples
+    --------
+    >>> escaped("max(p_i - q_i, 0)*"), escaped("`rule`")
+    ('max(p\\\\_i - q\\\\_i, 0)\\\\*', '`rule`')
+    """
+    return re.sub(r"([*_<>\[\]$#])", r"\\\1", text) if "`" not in text else text
 
 
 def cell(value: Any) -> str:

@@ -10,6 +10,9 @@ from specref.contracts.table import CONTRACTS
 from specref.report.listing import SECTIONS, listing, listing_record
 from specref.report.machine import as_json, write_json
 
+FIRST = 5
+"""Sections that are listed by default: what can be asked for."""
+
 
 @click.command("list")
 @click.argument("sections", nargs=-1, type=click.Choice(tuple(SECTIONS)))
@@ -25,8 +28,9 @@ def list_command(
     """What can be declared, checked, judged by name or proved.
 
     SECTIONS are claims (--declare NAME=VALUE), checks (--only ID; an id is its stage and a name),
-    contracts (--contract), names (specref check NAME) and rules (--rule); all of them by
-    default. Nothing is imported to say whether a name is installed. Takes a second or two.
+    contracts (--contract), names (specref check NAME), rules (--rule), findings (what a report
+    may say) and bugs (what a diagnosis may name); the first five by default. Nothing is imported
+    to say whether a name is installed. Takes a second or two.
 
     \b
     Examples:
@@ -35,7 +39,7 @@ def list_command(
       specref list checks --contract tree
       specref list names rules --json -
     """
-    asked = sections or tuple(SECTIONS)
+    asked = sections or tuple(SECTIONS)[:FIRST]
     chosen = None if contract is None else CONTRACTS[contract]
     show(listing(asked, chosen), json_file)
     if json_file:

@@ -158,7 +158,12 @@ class Report:
     @property
     def other_contracts(self) -> int:
         """How many of the checks belong to other contracts."""
-        return len(self._not_applicable(own=False))
+        return len(self.of_other_contracts)
+
+    @property
+    def of_other_contracts(self) -> frozenset[str]:
+        """The ids of those."""
+        return frozenset(one.id for one in self._not_applicable(own=False))
 
     @property
     def switched_off(self) -> Mapping[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
+from specref.conformance.findings import address_of_bug, address_of_finding
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.table import UNTRIED
@@ -300,6 +301,7 @@ def _cause(report: "Report") -> Iterator[str]:
         part = "" if share == 1 else f", in {share:.0%} of blocks"
         yield from wrapped(f"{entry.id}{part}: {entry.symptom}", INDENT)
         yield from wrapped(f"  {'Exact because' if entry.lossless else 'Fix'}: {entry.hint}")
+    yield from wrapped(f"More: {', '.join(map(address_of_bug, first.ids[:1]))}", INDENT)
     if first.cites:
         yield from wrapped(f"Seen in {', '.join(first.cites)}", INDENT)
     yield from _less_likely(found.candidates[1:3])
@@ -398,6 +400,8 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
         )
         yield from (f"{line} \\" for line in lines)
         yield last
+        if shown.finding is not None:
+            yield f"Docs: {address_of_finding(shown.finding)}"
     elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
         yield "Accepted lengths were not judged: declare the rule to have that done, too."
 

@@ -11,8 +11,9 @@ from rich.text import Text
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import told
+from specref.conformance.findings import address_of_bug, address_of_finding
 from specref.conformance.report import Report
-from specref.conformance.status import CheckResult, Stage, Status
+from specref.conformance.status import CheckResult, Stage, Status, counted
 from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
@@ -161,6 +162,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "verdict": report.verdict,
         "summary": asdict(report.summary),
         "finding": report.finding,
+        "address": None if report.finding is None else address_of_finding(report.finding),
         "lossy": report.lossy,
         "exit_code": report.exit_code,
         "complete": report.complete,
@@ -212,6 +214,7 @@ def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
                 "stage": candidate.stage,
                 "cites": candidate.cites,
                 "hint": candidate.hint,
+                "addresses": {id_: address_of_bug(id_) for id_ in candidate.ids},
             }
             for candidate in diagnosis.candidates
         ],
@@ -219,14 +222,18 @@ def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
 
 
 def kit_junit(reports: Sequence[Report]) -> str:
-    """JUnit XML: one suite for each report, one test case for each check."""
+    """JUnit XML: a suite for each report, a test case for each check of its contract.
+
+    An error that several checks met is said in the first; the others name that.
+    """
     root = ElementTree.Element("testsuites")
     for report in reports:
-        counts = report.counts
+        own = [one for one in report.results if one.id not in report.of_other_contracts]
+        counts = counted(own)
         skipped = (Status.NOT_APPLICABLE, Status.NOT_RUN, Status.EXPECTED_FAILURE)
         attributes = {
             "name": f"specref {report.name}",
-            "tests": len(report.results),
+            "tests": len(own),
             "failures": counts[Status.FAILED] + counts[Status.UNEXPECTED_PASS],
             "errors": counts[Status.INCONCLUSIVE],
             "skipped": sum(counts[status] for status in skipped),
@@ -234,13 +241,13 @@ def kit_junit(reports: Sequence[Report]) -> str:
         }
         words = {key: str(value) for key, value in attributes.items()}
         suite = ElementTree.SubElement(root, "testsuite", words)
-        for result in report.results:
-            _junit_case(suite, result)
+        for result in own:
+            _junit_case(suite, result, report.seen[result.id])
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
+def _junit_case(suite: ElementTree.Element, result: CheckResult, seen: str) -> None:
     names = {"classname": f"specref.{result.stage}", "name": result.id}
     case = ElementTree.SubElement(suite, "testcase", {**names, "time": f"{result.seconds:.3f}"})
     if result.status == Status.PASSED:
@@ -251,9 +258,15 @@ def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
     elif result.status == Status.INCONCLUSIVE:
         kind = "error"
     what = result.finding or result.status
-    message = f"{what}: {_printable(result.message)}"
-    element = ElementTree.SubElement(case, kind, {"message": message})
-    element.text = "\n".join(map(_printable, result.traceback)) or None
+    first = seen in (result.message, f"{result.finding}: {result.message}")
+    said = result.message if first else seen
+    attributes = {"message": f"{what}: {_printable(said)}"}
+    if kind == "skipped":
+        expected = result.status == Status.EXPECTED_FAILURE
+        attributes["type"] = "pytest.xfail" if expected else "pytest.skip"
+    element = ElementTree.SubElement(case, kind, attributes)
+    if first:
+        element.text = "\n".join(map(_printable, result.traceback)) or None
 
 
 def _printable(text: str) -> str:

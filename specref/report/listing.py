@@ -17,11 +17,13 @@ from rich.text import Text
 
 from specref import adapters
 from specref.conformance.checks import CHECKS
+from specref.conformance.findings import MEANINGS, address_of_bug, address_of_finding
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
 from specref.report.layout import Column, Table
 from specref.rules import RULES, Rule
+from specref.zoo import ALL
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -126,6 +128,31 @@ def listing_of(rule: Rule) -> object:
     return sys.modules[rule.step.__module__]
 
 
+def bugs(contract: Contract | None = None) -> list[Row]:
+    """Every planted bug, and every lossless rule that looks like one."""
+    return [
+        {
+            "name": one.id,
+            "rule": one.rule,
+            "lossless": one.lossless,
+            "formula": one.formula,
+            "text": one.symptom,
+            "fix": one.hint,
+            "seen_in": list(one.cites),
+            "address": address_of_bug(one.id),
+        }
+        for one in ALL.values()
+    ]
+
+
+def findings(contract: Contract | None = None) -> list[Row]:
+    """Every finding: what it means, and what to do."""
+    return [
+        {"name": str(one), "text": text, "address": address_of_finding(one)}
+        for one, text in MEANINGS.items()
+    ]
+
+
 SECTIONS: Mapping[str, Callable[[Contract | None], list[Row]]] = MappingProxyType(
     {
         "claims": claims,
@@ -133,6 +160,8 @@ SECTIONS: Mapping[str, Callable[[Contract | None], list[Row]]] = MappingProxyTyp
         "contracts": contracts,
         "names": names,
         "rules": rules,
+        "findings": findings,
+        "bugs": bugs,
     }
 )
 
@@ -246,6 +275,13 @@ TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
             "contracts": lambda row: ", ".join(row["contracts"]) or "none: refuted",
             "what it is": _sentence,
             "n/a": lambda row: ", ".join(name for name, has in row["parts"].items() if not has),
+        },
+        "findings": {"finding": _plain("name"), "meaning": _plain("text")},
+        "bugs": {
+            "bug": _plain("name"),
+            "rule": _plain("rule"),
+            "how it shows": lambda row: row["text"],
+            "fix": lambda row: ("exact: " if row["lossless"] else "") + row["fix"],
         },
     }
 )

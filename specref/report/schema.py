@@ -260,6 +260,7 @@ CANDIDATE = record(
     stage=TEXT,
     cites=said("Where it was seen in public.", IDS),
     hint=TEXT,
+    addresses=said("{bug: where it is described}.", table(TEXT)),
 )
 REPORT = record(
     specref=said("The version.", TEXT),
@@ -273,6 +274,7 @@ REPORT = record(
     verdict=said("In a line.", TEXT),
     summary=said("What is said first, in lines.", form_of(Summary)),
     finding=said("The gravest of all.", optional(form_of(Finding))),
+    address=said("Where that finding is described.", optional(TEXT)),
     lossy=said("Whether that is about the law.", YES),
     exit_code=one_of(0, 1, 2),
     complete=said("False until the last check, and after an interruption.", YES),
@@ -489,6 +491,22 @@ LISTING = record(
                 lossless=YES,
                 parts=said("{part: whether specref has it for this rule}.", table(YES)),
                 text=TEXT,
+            )
+        ),
+    ),
+    findings=said("What a report may say.", listed(record(name=TEXT, text=TEXT, address=TEXT))),
+    bugs=said(
+        "What a diagnosis may name.",
+        listed(
+            record(
+                name=TEXT,
+                rule=TEXT,
+                lossless=YES,
+                formula=TEXT,
+                text=said("How it shows.", TEXT),
+                fix=TEXT,
+                seen_in=IDS,
+                address=TEXT,
             )
         ),
     ),
