@@ -23,6 +23,7 @@ from specref.conformance.status import (
 )
 from specref.conformance.trial import tallied
 from specref.contracts.batch import Batch
+from specref.contracts.contract import ModelContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import DrafterContract, GenerateContract, StepContract
@@ -258,9 +259,11 @@ EXPLAINING, CHEAP = 10.0, 1.5
 def explanation(result: CheckResult, judge: Judge) -> str:
     """Why the first failure of a law, or of independence, may have come about; empty if unknown.
 
-    It is asked for once: other failures mostly have the same reason.
+    It is asked for once: other failures mostly have the same reason. The exact law of one row that
+    is alone needs no other rows.
     """
-    if judge.explained or result.status != Status.FAILED or not result.lossy:
+    alone = result.exact and not isinstance(judge.contract, ModelContract)
+    if judge.explained or result.status != Status.FAILED or not result.lossy or alone:
         return ""
     judge.explained = True
     with few_threads():

@@ -25,6 +25,7 @@ from specref.conformance.options import (
 )
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
 from specref.conformance.scheduling import Ahead, Clock, Workers
+from specref.conformance.splits import located
 from specref.conformance.status import (
     FIRST,
     CheckResult,
@@ -106,7 +107,7 @@ def run_checks(
                 break
             if len(results) < len(asked):
                 listener.on_report(report(so_far("not yet"), complete=False))
-        return report(results, diagnosed_in_time(judge, results))
+        return located(report(results, diagnosed_in_time(judge, results)), judge, copied)
     except KeyboardInterrupt as stop:
         found = _interrupted(so_far("interrupted"), len(results), stop)
         named_bug = diagnosed(judge, found, draw_on=False)

@@ -226,13 +226,13 @@ def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
     found: Difference | None = shown.evidence.get("difference") if told else None
     if found is None:
         yield from wrapped(f"{shown.id}: {shown.message}", taken=7)
+        yield from _located(shown)
         yield from wrapped(shown.growth)
     else:
         exactly = shown.evidence.get("total_variation")
         how = "sampled" if exactly is None else f"exact, TV {float(as_number(exactly)):.6f}"
         yield f"{shown.id}, {how}: {found['place']}"
-        if wrong := shown.evidence.get("decision"):
-            yield from wrapped(wrong["text"])
+        yield from _located(shown)
         yield from _compared(found)
         if exactly is None:
             yield from wrapped(shown.message)
@@ -242,6 +242,13 @@ def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
             yield from wrapped(why)
     trace = next((one.traceback for one in [shown, *report.failures] if one.traceback), ())
     yield from trace[-FRAMES:]
+
+
+def _located(shown: CheckResult) -> Iterator[str]:
+    """The first wrong decision, and the situations it comes about in."""
+    for key in ("decision", "split"):
+        if found := shown.evidence.get(key):
+            yield from wrapped(found["text"])
 
 
 def _compared(found: Difference) -> Iterator[str]:

@@ -1,31 +1,41 @@
-"""The first decision of a probed sampler that standard verification makes otherwise: its line.
+"""The first decision of a probed sampler that its rule makes otherwise: its line.
 
 After given drafts the law of a block says how often each draft is kept, and what comes in its
-place: a block that goes on has kept it. Where the random number of that decision is compared is
-known from the paths that part there.
+place: a block that goes on has kept it. The rule's own law of the block says how often it should
+be. Where the random number of that decision is compared is known from the paths that part there.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms.standard import acceptance
-from specref.arrays import NO_TOKEN, Floats
-from specref.distributions import corrected
-from specref.models import Model, as_float
-from specref.probing.blocks import ProbedBlock, rows_after
+from specref.algorithms.standard import Draft
+from specref.algorithms.trees.topdown import Tree
+from specref.arrays import Floats, one_hot_rows
+from specref.chance import Chance, enumerate_paths
+from specref.contracts.batch import TreeBatch
+from specref.contracts.tree_rules import GivenRows, read
 from specref.probing.calls import Decision
 from specref.probing.probe import Probed
 from specref.probing.tracing import Cell
-from specref.vocabulary import Tokens, Vocabulary
+from specref.rules import RULES
+from specref.vocabulary import Tokens
 
 SAME = 1e-6
-"""A difference that rounding explains: samplers may count in float32."""
+"""A difference of probabilities that rounding explains: samplers may count in float32."""
 MOST_PAIRS = 4_000
+TOP_DOWN = "topdown"
+ACCEPT, BONUS = "accept", "bonus"
+IN_VAIN, NO_NUMBER = "; its random number makes no difference", "; no random number decides it"
+GRID = 1 << 20
+"""Steps on which numbers of searched cells are told apart."""
+Law: TypeAlias = Mapping[Tokens, float]
+Offers: TypeAlias = Mapping[Tokens, tuple[tuple[int, str], ...]]
+"""{what a block has begun with: the drafts that may be kept next, and their sites}."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class WrongDecision:
     Attributes
     ----------
     name : str
-        As a site of the listing: "accept[0]", "residual[0]", "bonus".
+        As a site of the listing: "accept[0]", "residual[0]", "bonus"; of trees "accept[1][0]".
     drafts : tuple of int
     said : str
         Both probabilities, in a sentence.
@@ -51,174 +61,335 @@ class WrongDecision:
     number: str = ""
 
     def __str__(self) -> str:
-        numbered = f" (its random number: {self.number})" if self.number != self.compared else ""
-        where = f"{self.compared}: " if self.compared else ""
-        return f"{where}{self.name} {self.said}{numbered * bool(self.number)}"
+        where = self.compared or self.number
+        numbered = f" (its random number: {self.number})" if self.number != where else ""
+        return f"{where}: " * bool(where) + f"{self.name} {self.said}{numbered}"
 
 
-def wrong_decision(
-    found: ProbedBlock, target: Model, drafter: Model, context: Tokens
-) -> WrongDecision | None:
+@dataclass(frozen=True)
+class Verified:
+    """What a sampler does with given drafts, and what its rule does with them.
+
+    Attributes
+    ----------
+    probed : Probed
+        The law of the sampler's block.
+    right : mapping
+        {block: probability} by the rule.
+    offers : mapping
+    drafts : tuple of int
+    weight : float
+        The probability of these drafts.
+    rule : str
+        Its name, if it does something else with a draft than to compare p/q with a number.
+    """
+
+    probed: Probed
+    right: Law
+    offers: Offers
+    drafts: Tokens
+    weight: float = 1.0
+    rule: str = ""
+
+
+def verified_chain(
+    probed: Probed, p: Floats, q: Floats | None, drafts: Tokens, weight: float, rule: str
+) -> Verified | None:
+    """Of drafts one after the other; None if the rule does not verify drafts that are given.
+
+    Parameters
+    ----------
+    p : ndarray, shape (K + 1, V)
+    q : ndarray, shape (K, V), or None
+        None: the drafts were certain.
+    rule : str
+        Its name.
+    """
+    verify = RULES[rule].verify
+    if verify is None:
+        return None
+    laws = one_hot_rows(np.array(drafts, dtype=np.int64), p.shape[1]) if q is None else q
+    target = GivenRows({drafts[:i]: row for i, row in enumerate(p)})
+    given = [Draft(token, law) for token, law in zip(drafts, laws, strict=True)]
+    right = _law(lambda chance: verify(target, (), given, chance))
+    offers = {drafts[:i]: ((token, f"[{i}]"),) for i, token in enumerate(drafts)}
+    jointly = RULES[rule].coins != "token by token"
+    return Verified(probed, right, offers, drafts, weight, rule * jointly)
+
+
+def verified_tree(probed: Probed, batch: TreeBatch, weight: float, rule: str) -> Verified | None:
+    """Of the tree in the first row of a batch; None if the rule verifies no trees."""
+    verify = RULES[rule].verify_tree
+    if verify is None:
+        return None
+    n = int(batch.lens[0])
+    tokens, above = batch.draft_tokens[0, :n].tolist(), batch.parents[0, :n].tolist()
+    p, laws = batch.target_probs[0, : n + 1], batch.draft_probs
+    q = one_hot_rows(batch.draft_tokens[0, :n], p.shape[1]) if laws is None else laws[0, :n]
+    target, tree = read(p, q, tokens, above)
+    right = _law(lambda chance: verify(target, (), tree, chance))
+    offers = dict(_offers(tree, (), ""))
+    top_down = rule == TOP_DOWN
+    return Verified(probed, right, offers, tuple(tokens), weight, "" if top_down else rule)
+
+
+def _law(run: Callable[[Chance], Tokens]) -> Law:
+    law: dict[Tokens, float] = {}
+    for path in enumerate_paths(run):
+        law[path.outcome] = law.get(path.outcome, 0.0) + float(path.weight)
+    return law
+
+
+def _offers(
+    tree: Tree, before: Tokens, site: str
+) -> Iterator[tuple[Tokens, tuple[tuple[int, str], ...]]]:
+    """Of equal siblings, and what is below them, the first alone."""
+    first: dict[int, str] = {}
+    for j, node in enumerate(tree):
+        if node.token not in first:
+            first[node.token] = f"{site}[{j}]"
+            yield from _offers(node.children, (*before, node.token), f"{site}[{j}]")
+    if first:
+        yield before, tuple(first.items())
+
+
+def wrong_decision(given: Iterable[Verified]) -> WrongDecision | None:
     """The earliest decision that is wrong, and of several the one that matters most.
 
-    None if every decision is that of standard verification, or blocks do not tell.
+    None if every decision is that of the rule, or blocks do not tell.
 
     Examples
     --------
     >>> from specref.examples.lossy import verify
-    >>> from specref.models import iid_model
-    >>> from specref.probing import probe_block
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in ([0.5, 0.5], [0.75, 0.25]))
-    >>> found = wrong_decision(probe_block(verify, p, q), p, q, ())
+    >>> from specref.probing import probe_verify
+    >>> p, q = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([[0.75, 0.25]])
+    >>> probed = probe_verify(verify, p, q, (0,))
+    >>> found = wrong_decision([verified_chain(probed, p, q, (0,), 0.75, "standard")])
     >>> found.name, found.said.partition(";")[0]
     ('residual[0]', 'gives token 0 with 0.5000 after draft 0 was rejected')
     """
-    target, drafter = as_float(target), as_float(drafter)
-    candidates: list[tuple[int, float, WrongDecision]] = []
-    for drafts, probed in found.by_drafts.items():
-        if not probed.distribution or not drafts:
-            continue
-        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-        weight = float(np.prod([row[token] for row, token in zip(q, drafts, strict=True)]))
-        for place, off, one in _wrong(probed, p, q, drafts, target):
-            candidates.append((place, weight * off, one))
-            break
-    first = min((place for place, _, _ in candidates), default=0)
-    there = [(off, one) for place, off, one in candidates if place == first]
-    return max(there, key=lambda pair: pair[0])[1] if there else None
+    everything = list(given)
+    found = [wrong for one in everything if (wrong := next(_wrong(one), None)) is not None]
+    first = min((place for place, _, _ in found), default=0)
+    there = [(bool(one.compared), off, one) for place, off, one in found if place == first]
+    if not there:
+        return None
+    worst = max(there, key=lambda three: three[:2])[2]
+    return worst if worst.compared else _elsewhere(worst, everything)
+
+
+def _elsewhere(wrong: WrongDecision, given: Sequence[Verified]) -> WrongDecision:
+    """A decision that no random number makes, with the line that makes it after other drafts."""
+    for one in given:
+        pending: list[Tokens] = [()]
+        while pending:
+            at = _At(one, pending.pop(0))
+            if NO_NUMBER in wrong.said and (lines := at.lines(wrong.name)):
+                said = wrong.said.partition(NO_NUMBER)[0] + IN_VAIN
+                return replace(wrong, said=said, compared=lines[0], number=lines[1])
+            pending += [(*at.before, token) for token, _ in one.offers.get(at.before, ())]
+    return wrong
 
 
 Found: TypeAlias = tuple[int, float, WrongDecision]
 """A position, how often the decision there is wrong, and the decision."""
 
 
-def _wrong(probed: Probed, p: Floats, q: Floats, drafts: Tokens, target: Model) -> Iterator[Found]:
+def _wrong(one: Verified) -> Iterator[Found]:
     """What is wrong after given drafts, in the order of positions."""
-    for i, token in enumerate(drafts):
-        at = _At(probed, drafts[:i], token, target.vocabulary)
-        if at.total <= SAME:
-            return
-        found = at.acceptance(float(acceptance(p[i], q[i], token))) or at.residual(
-            corrected(p[i], q[i]).astype(np.float64)
-        )
-        if found:
-            yield found
-            return
-    if found := _At(probed, drafts, NO_TOKEN, target.vocabulary).bonus(p[-1]):
-        yield found
+    pending: list[Tokens] = [()]
+    while pending:
+        before = pending.pop(0)
+        yield from _At(one, before).wrong()
+        pending += [(*before, token) for token, _ in one.offers.get(before, ())]
 
 
 @dataclass(frozen=True)
 class _At:
     """The blocks that come as far as a position, after drafts that were kept."""
 
-    probed: Probed
+    given: Verified
     before: Tokens
-    token: int
-    vocabulary: Vocabulary
 
-    def reaches(self, block: Tokens) -> bool:
-        return block[: len(self.before)] == self.before and len(block) > len(self.before)
-
-    def keeps(self, block: Tokens) -> bool:
-        """Whether the draft is kept: it is there, and the block goes on, or has ended with it."""
-        i = len(self.before)
-        goes_on = len(block) > i + 1 or self.vocabulary.ends(block[: i + 1])
-        return self.reaches(block) and block[i] == self.token and goes_on
-
-    def law(self, which: Callable[[Tokens], bool]) -> dict[Tokens, float]:
-        return {b: mass for b, mass in self.probed.distribution.items() if which(b)}
-
-    @property
-    def total(self) -> float:
-        return sum(self.law(self.reaches).values())
-
-    def acceptance(self, right: float) -> Found | None:
-        share = sum(self.law(self.keeps).values()) / self.total
-        if abs(share - right) <= SAME:
-            return None
-        said = f"keeps draft {self.token} with {share:.4f}; min(1, p/q) is {right:.4f}"
-        i = len(self.before)
-
-        def part(a: Tokens, b: Tokens) -> bool:
-            return self.reaches(a) and self.reaches(b) and self.keeps(a) != self.keeps(b)
-
-        return i, abs(share - right), self._named(f"accept[{i}]", said, part)
-
-    def residual(self, right: Floats) -> Found | None:
-        def refuses(block: Tokens) -> bool:
-            return self.reaches(block) and not self.keeps(block)
-
-        told = "after draft {} was rejected; (p - q)+ over its sum is {:.4f}"
-        return self._next(f"residual[{len(self.before)}]", refuses, right, told)
-
-    def bonus(self, right: Floats) -> Found | None:
-        return self._next(
-            "bonus", self.reaches, right, "after the last draft was kept; p is {1:.4f}"
+    def wrong(self) -> Iterator[Found]:
+        """Each draft that is offered here, if none before it is kept; then what comes if none
+        is."""
+        has, right = (
+            self._reaching(self.given.probed.distribution),
+            self._reaching(self.given.right),
         )
+        cells, refused = self._cells(), 0
+        for token, site in self.given.offers.get(self.before, ()):
+            mass = sum(has.values())
+            if min(mass, sum(right.values())) <= SAME:
+                return
+            kept, should = self._share(has, token), self._share(right, token)
+            keep = [one for one in cells if self._keeps(_outcome(one), token)]
+            cells = [one for one in cells if not self._keeps(_outcome(one), token)]
+            if abs(kept - should) * mass > SAME:
+                said = f"keeps draft {token} with {kept:.4f}; {self._rule(refused)} {should:.4f}"
+                pairs = product(keep, cells)
+                wrong = self._named(f"{ACCEPT}{site}", said, pairs, [*keep, *cells])
+                yield len(self.before), self.given.weight * abs(kept - should) * mass, wrong
+            has = {b: m for b, m in has.items() if not self._keeps(b, token)}
+            right = {b: m for b, m in right.items() if not self._keeps(b, token)}
+            refused += 1
+        yield from self._last(has, right, cells, refused)
 
-    def _next(
-        self, name: str, which: Callable[[Tokens], bool], right: Floats, told: str
-    ) -> Found | None:
-        """What is wrong with the law of the token that comes here, if these blocks come."""
-        law, i = self.law(which), len(self.before)
-        total = sum(law.values())
-        if total <= SAME:
+    def _last(self, has: Law, right: Law, cells: Sequence[Cell], refused: int) -> Iterator[Found]:
+        """What is wrong with the law of the token that comes where no draft is kept."""
+        mass, i = sum(has.values()), len(self.before)
+        if min(mass, sum(right.values())) <= SAME:
+            return
+        comes, should = (_tokens_at(law, i) for law in (has, right))
+        apart = {x: abs(comes.get(x, 0.0) - should.get(x, 0.0)) for x in {*comes, *should}}
+        worst = max(sorted(apart), key=apart.__getitem__)
+        if apart[worst] * mass <= SAME:
+            return
+        drafts = self.given.offers.get(self.before, ())
+        told = {
+            0: "after the last draft was kept; p is" if self.before else "without a draft; p is",
+            1: f"after draft {drafts[0][0]} was rejected; (p - q)+ over its sum is"
+            if drafts
+            else "",
+        }.get(refused, f"after {refused} siblings were rejected; what is left of p is")
+        told = f"after its drafts; {self.given.rule} has" if self.given.rule and refused else told
+        said = f"gives token {worst} with {comes.get(worst, 0.0):.4f} {told} "
+        said += f"{should.get(worst, 0.0):.4f}"
+        one = [c for c in cells if _outcome(c)[i] == worst]
+        other = [c for c in cells if _outcome(c)[i] != worst]
+        name = f"residual[{i}]" if refused else BONUS
+        wrong = self._named(name, said, product(one, other), cells)
+        yield i, self.given.weight * apart[worst] * mass, wrong
+
+    def _rule(self, refused: int) -> str:
+        if self.given.rule:
+            return f"{self.given.rule} verification has"
+        if refused:
+            return f"after {refused} rejected, min(1, p/q) with what is left of p is"
+        return "min(1, p/q) is"
+
+    def lines(self, name: str) -> tuple[str, str] | None:
+        """The lines of an acceptance, or of the token that is drawn in place of drafts, here."""
+        cells = self._cells()
+        for token, _ in self.given.offers.get(self.before, ()):
+            keep = [one for one in cells if self._keeps(_outcome(one), token)]
+            cells = [one for one in cells if not self._keeps(_outcome(one), token)]
+            if name.startswith(ACCEPT) and (lines := _lines(product(keep, cells))):
+                return lines
+        i, drafts = len(self.before), self.given.offers.get(self.before, ())
+        if name.partition("[")[0] != ("residual" if drafts else BONUS):
             return None
-        has = np.zeros(len(right))
-        for block, mass in law.items():
-            has[block[i]] += mass / total
-        worst = int(np.abs(has - right).argmax())
-        off = float(abs(has[worst] - right[worst]))
-        if off <= SAME:
-            return None
-        said = f"gives token {worst} with {has[worst]:.4f} " + told.format(
-            self.token, float(right[worst])
-        )
-
-        def part(a: Tokens, b: Tokens) -> bool:
-            return which(a) and which(b) and a[i] != b[i]
-
-        return i, off * total, self._named(name, said, part, which)
+        pairs = ((a, b) for a, b in product(cells, cells) if _outcome(a)[i] != _outcome(b)[i])
+        return _lines(pairs)
 
     def _named(
-        self,
-        name: str,
-        said: str,
-        part: Callable[[Tokens, Tokens], bool],
-        last: Callable[[Tokens], bool] = lambda block: False,
+        self, name: str, said: str, pairs: Iterable[tuple[Cell, Cell]], cells: Sequence[Cell]
     ) -> WrongDecision:
-        """With the lines where paths part; if none does, of the last number of a path."""
-        lines = _lines(self.probed, part)
-        if not lines[0]:
-            asked = [c.requests for c in self.probed.cells if c.requests and last(_outcome(c))]
-            lines = ("", "") if not asked else (_short(asked[0][-1].call.where),) * 2
-        return WrongDecision(name, (*self.before, self.token), said, *lines)
+        """With the lines where paths part; if none does, of a number that is drawn in vain."""
+        lines, unused = _lines(pairs), ""
+        if lines is None and self.given.probed.way == "traced":
+            unused = _unused(cells)
+            said += IN_VAIN if unused else NO_NUMBER
+            if not (unused or name.startswith(ACCEPT)):
+                unused = _last_drawn(cells)
+                said += ", the last that is drawn is named" * bool(unused)
+        return WrongDecision(name, self.given.drafts, said, *(lines or ("", unused)))
+
+    def _reaching(self, law: Law) -> Law:
+        return {block: mass for block, mass in law.items() if self._reaches(block)}
+
+    def _reaches(self, block: Tokens) -> bool:
+        return block[: len(self.before)] == self.before and len(block) > len(self.before)
+
+    def _cells(self) -> list[Cell]:
+        return [one for one in self.given.probed.cells if self._reaches(_outcome(one))]
+
+    def _keeps(self, block: Tokens, token: int) -> bool:
+        """Whether the draft is kept: it is there, and the block goes on."""
+        return len(block) > len(self.before) + 1 and block[len(self.before)] == token
+
+    def _share(self, law: Law, token: int) -> float:
+        return sum(m for b, m in law.items() if self._keeps(b, token)) / sum(law.values())
 
 
-def _lines(probed: Probed, part: Callable[[Tokens, Tokens], bool]) -> tuple[str, str]:
-    """Where the paths of two blocks part that are otherwise most alike: compared, and drawn."""
+def _tokens_at(law: Law, i: int) -> dict[int, float]:
+    """The law of the token at a position, of blocks that have it."""
+    shares: dict[int, float] = {}
+    for block, weight in law.items():
+        shares[block[i]] = shares.get(block[i], 0.0) + weight / sum(law.values())
+    return shares
+
+
+def failing(probed: Probed) -> tuple[str, str, bool] | None:
+    """Where the paths part of which one raises, or has no valid answer: compared, and drawn; and
+    whether it does where the number is below what it is compared with."""
+    bad = [one for one in probed.cells if not isinstance(one.outcome, tuple)]
+    fine = [one for one in probed.cells if isinstance(one.outcome, tuple)]
+    part = _part(product(bad, fine))
+    return None if part is None else (*_places(part), part.way == 1)
+
+
+def shared(probed: Probed, two: Callable[[Tokens], tuple[Tokens, Tokens]]) -> tuple[str, str]:
+    """Where paths part of which both blocks are others, though one number decides otherwise."""
+    cells = [one for one in probed.cells if isinstance(one.outcome, tuple)]
+
+    def both(a: Cell, b: Cell) -> bool:
+        return all(x != y for x, y in zip(two(_outcome(a)), two(_outcome(b)), strict=True))
+
+    return _lines(pair for pair in product(cells, cells) if both(*pair)) or ("", "")
+
+
+def _lines(pairs: Iterable[tuple[Cell, Cell]]) -> tuple[str, str] | None:
+    """Where the paths of two cells part that are otherwise most alike: compared, and drawn."""
+    part = _part(pairs)
+    return None if part is None else _places(part)
+
+
+def _part(pairs: Iterable[tuple[Cell, Cell]]) -> Decision | None:
+    """The decision in which two cells part, the first of a pair, that are most alike."""
     best: tuple[int, int, Decision] | None = None
-    cells = [cell for cell in probed.cells if isinstance(cell.outcome, tuple) and cell.decisions]
-    for _, (one, other) in zip(range(MOST_PAIRS), product(cells, cells), strict=False):
-        if part(_outcome(one), _outcome(other)):
-            apart = [
-                (n, left)
-                for n, (left, right) in enumerate(
-                    zip(one.decisions, other.decisions, strict=False)
-                )
-                if (left.call, left.compared) == (right.call, right.compared)
-                and left.way != right.way
-            ]
-            if apart and (best is None or (len(apart), apart[0][0]) < best[:2]):
-                best = len(apart), *apart[0]
-    return ("", "") if best is None else (_short(best[2].compared), _short(best[2].call.where))
+    for _, (one, other) in zip(range(MOST_PAIRS), pairs, strict=False):
+        both = zip(_decided(one), _decided(other), strict=False)
+        apart = [(n, a) for n, (a, b) in enumerate(both) if _differ(a, b)]
+        if apart and (best is None or (len(apart), apart[0][0]) < best[:2]):
+            best = len(apart), *apart[0]
+    return None if best is None else best[2]
+
+
+def _places(one: Decision) -> tuple[str, str]:
+    return _short(one.compared), _short(one.call.where)
+
+
+def _decided(cell: Cell) -> tuple[Decision, ...]:
+    """What was decided on a path; of one that was searched for, each number in which it differs
+    from others."""
+    if cell.decisions or not cell.numbers:
+        return cell.decisions
+    return tuple(
+        Decision(one.call, one.call.where, round(cell.numbers.get(n, 0.0) * GRID), 0.0, n)
+        for n, one in enumerate(cell.requests)
+    )
 
 
 def _differ(one: Decision, other: Decision) -> bool:
     """Whether they go different ways at the same place."""
     return (one.call, one.compared) == (other.call, other.compared) and one.way != other.way
+
+
+def _unused(cells: Sequence[Cell]) -> str:
+    """The first number that is drawn, and does not matter: file and line; empty if all do."""
+    for cell in cells:
+        used = {one.number for one in cell.decisions}
+        for n, request in enumerate(cell.requests):
+            if n not in used:
+                return _short(request.call.where)
+    return ""
+
+
+def _last_drawn(cells: Sequence[Cell]) -> str:
+    """Where the last number of a path is drawn; empty if there is none."""
+    return next((_short(one.requests[-1].call.where) for one in cells if one.requests), "")
 
 
 def _outcome(cell: Cell) -> Tokens:

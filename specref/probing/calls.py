@@ -55,12 +55,15 @@ class Decision:
         draw of given weights its outcome.
     chance : float
         The probability of that.
+    number : int
+        Which number of the run it is.
     """
 
     call: Call
     compared: str
     way: int
     chance: float
+    number: int
 
 
 class CannotInterpretError(BaseException):

@@ -43,7 +43,9 @@ class ExactSource(Source, Comparisons):
         if request.kind == "categorical":
             branch = self.chance.draw(np.array(request.weights), str(request.call))
             chance = float(request.weights[branch])
-            self.decisions.append(Decision(request.call, request.call.where, branch, chance))
+            self.decisions.append(
+                Decision(request.call, request.call.where, branch, chance, index)
+            )
             self._branches[index] = branch
             return branch
         if request.kind == "seed":
@@ -104,7 +106,7 @@ class ExactSource(Source, Comparisons):
         self.error += 2.0**-coin.bits
         below = self.chance.accept(probability, str(coin.call))
         side = probability if below else 1 - probability
-        self.decisions.append(Decision(coin.call, here("compared").where, int(below), side))
+        self._decided(coin, below, side)
         coin.low, coin.high = (coin.low, flip) if below else (flip, coin.high)
         return start if below else not start
 
@@ -119,12 +121,17 @@ class ExactSource(Source, Comparisons):
         self.error += 2.0**-x.bits + 2.0**-y.bits
         first = self.chance.accept(race.first(x, y), str(x.call))
         side = float(race.first(x, y)) if first else 1 - float(race.first(x, y))
-        self.decisions.append(Decision(x.call, here("compared").where, int(first), side))
+        self._decided(x, first, side)
         if first:
             self._record(x, y, race.factor)
         else:
             self._record(y, x, 1 / race.factor)
         return first == race.left_if_first
+
+    def _decided(self, coin: Coin, way: bool, chance: float) -> None:
+        number = next(index for index, one in self._coins.items() if one is coin)
+        where = here("compared").where
+        self.decisions.append(Decision(coin.call, where, int(way), chance, number))
 
     def _record(self, winner: Coin, loser: Coin, factor: float) -> None:
         winner.rate += factor * loser.rate

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from specref.chance import enumerate_paths
+from specref.contracts.batch import TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.tree_fixtures import TOP, TreePlace
 from specref.contracts.tree_rules import one_row
@@ -50,13 +51,20 @@ def probe_trees(
     target, drafter = as_float(target), as_float(drafter)
 
     def probed() -> Iterator[tuple[Tokens, float, Probed]]:
-        for path in enumerate_paths(lambda chance: place.tree(drafter, chance)):
-            batch = one_row(target, place.context, path.outcome, one_hot=place.way == TOP)
-            shape = (*batch.draft_tokens[0].tolist(), *batch.parents[0].tolist())
-            yield (
-                shape,
-                float(path.weight),
-                probe_program(batch_program(verifier, batch, max_runs)),
-            )
+        for batch, weight in trees_of(target, drafter, place):
+            program = batch_program(verifier, batch, max_runs)
+            yield shape_of(batch), weight, probe_program(program)
 
     return completed_block(probed(), target, place.context, place.lookahead + 1)
+
+
+def trees_of(target: Model, drafter: Model, place: TreePlace) -> Iterator[tuple[TreeBatch, float]]:
+    """Each tree that may be drafted at a place, as a batch of one row, and its probability."""
+    for path in enumerate_paths(lambda chance: place.tree(drafter, chance)):
+        batch = one_row(target, place.context, path.outcome, one_hot=place.way == TOP)
+        yield batch, float(path.weight)
+
+
+def shape_of(batch: TreeBatch) -> Tokens:
+    """The tokens of the first tree of a batch, and their parents: what its law is kept by."""
+    return (*batch.draft_tokens[0].tolist(), *batch.parents[0].tolist())

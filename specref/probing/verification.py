@@ -1,11 +1,11 @@
 """Exact probing of a verification: the law of the block for given rows and drafts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from specref.arrays import Floats
+from specref.arrays import NO_TOKEN, Floats
 from specref.coins import Coins
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
@@ -95,8 +95,10 @@ def verification_program(
     return batch_program(verifier, verifier.shaped(batch), max_runs)
 
 
-def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:
-    """A verification of a batch of one row, as a program."""
+def batch_program(
+    verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS, rows: Sequence[int] = (0,)
+) -> Program:
+    """A verification of a batch as a program: the blocks of some rows, with -1 between them."""
     implementation = verifier.implementation
 
     def run(source: Source) -> Tokens:
@@ -104,11 +106,12 @@ def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) ->
         if "coins" in verifier.keywords:
             where = str(getattr(implementation, "__qualname__", implementation))
             accept = Call("coins.accept", batch.draft_tokens.shape, where)
-            race = Call("coins.race", (1, batch.target_probs.shape[2]), where)
+            race = Call("coins.race", (len(batch), batch.target_probs.shape[2]), where)
             coins = Coins(source.uniforms(accept), source.exponentials(race))
         arguments, keywords = verifier.arguments(batch, program.generator, coins)
         answer = verifier.read_answer(implementation(*arguments, **keywords), batch)
-        return tuple(answer.tokens[0, : answer.counts[0]].tolist())
+        first, *others = (answer.tokens[row, : answer.counts[row]].tolist() for row in rows)
+        return tuple(sum(([NO_TOKEN, *block] for block in others), first))
 
     program = Program(run, implementation, max_runs)
     return program

@@ -175,8 +175,12 @@ EVIDENCE: dict[str, Schema] = {
     "log10_evidence": said("Of the evidence against the law, its highest.", FLOAT),
     "log10_threshold": said("Where that decides.", FLOAT),
     "decision": said(
-        "The first decision that standard verification makes otherwise, and its line.",
+        "The first decision that the rule makes otherwise, and its line.",
         record(name=TEXT, drafts=listed(WHOLE), said=TEXT, compared=TEXT, number=TEXT, text=TEXT),
+    ),
+    "split": said(
+        "In which situations it is wrong, and in which it is right, of the failure shown first.",
+        record(text=TEXT, wrong=listed(TEXT), right=listed(TEXT)),
     ),
     "explanation": said("Why it may have come about, of the first failure.", TEXT),
     "looks": said(

@@ -1,6 +1,6 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -25,7 +25,12 @@ from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.differences import difference
 from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.status import FIRST, Finding, Outcome, Status
-from specref.conformance.wrong_decision import wrong_decision
+from specref.conformance.wrong_decision import (
+    Verified,
+    verified_chain,
+    verified_tree,
+    wrong_decision,
+)
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import UntriedError
 from specref.contracts.functions import GenerateContract, StepContract
@@ -34,15 +39,14 @@ from specref.contracts.timeout import patience
 from specref.contracts.tree import TreeContract
 from specref.contracts.tree_fixtures import TOP, WITH, TreePlace, Way, tree_place
 from specref.distributions import total_variation
-from specref.models import Model, table_model
+from specref.models import Model, as_float, table_model
 from specref.probing import probe_block
-from specref.probing.blocks import ProbedBlock
+from specref.probing.blocks import ProbedBlock, rows_after
 from specref.probing.edges import EdgeEvent, middle_edges, probed_edges
 from specref.probing.models import probe_tokens
 from specref.probing.program import is_endless
-from specref.probing.trees import probe_trees
+from specref.probing.trees import probe_trees, shape_of, trees_of
 from specref.probing.verification import verification_program
-from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import FIXTURES
 
@@ -86,7 +90,10 @@ def probed(judge: Judge) -> Outcome:
         law = law_of_blocks(judge, *case[:4], MOST_RUNS)
     found = settled(judge, law)
     judge.exact_laws.append(ExactLaw(FIRST[1], found.emitted, found.error_bound))
-    return compared(found, judge, *case[:4], case.place.name if case.place else "")
+    if not isinstance(case.place, TreePlace):
+        return compared(found, judge, *case[:4])
+    given = verified_trees(found, case.target, case.drafter, case.place, judge.rule)
+    return compared(found, judge, *case[:4], case.place.name, given)
 
 
 class ExactCase(NamedTuple):
@@ -178,7 +185,9 @@ def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
     place = tree_place((), tree.branching, way)
     models = tree.target, tree.drafter
     law = partial(probe_trees, judge.verifier, *models, place, max_runs=FEW_RUNS)
-    return compared(intercepted(judge, law), judge, *models, (), place.lookahead, place.name)
+    found = intercepted(judge, law)
+    given = verified_trees(found, *models, place, judge.rule)
+    return compared(found, judge, *models, (), place.lookahead, place.name, given)
 
 
 def _often_kept(context: Tokens) -> Floats:
@@ -333,8 +342,12 @@ def compared(
     context: Tokens,
     lookahead: int,
     place: str = "",
+    given: Sequence[Verified] = (),
 ) -> Outcome:
-    """The outcome of a law that was probed at a place."""
+    """The outcome of a law that was probed at a place.
+
+    Of drafts that were `given` otherwise than in a chain, what the rule does with them is known.
+    """
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers: dict[str, Any] = {
@@ -355,7 +368,7 @@ def compared(
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if _is_off(found, judge):
-        wrong = wrong_decision(found, target, drafter, context) if told_by_drafts(judge) else None
+        wrong = wrong_decision(given or verified_chains(found, *models, judge.rule))
         if wrong is not None:
             numbers["decision"] = {**asdict(wrong), "text": str(wrong)}
         return failed(
@@ -366,10 +379,30 @@ def compared(
     )
 
 
-def told_by_drafts(judge: Judge) -> bool:
-    """Whether decisions can be compared with those of standard verification, draft by draft."""
-    verified = not judge.contract.trees and not isinstance(judge.contract, ModelContract)
-    return verified and RULES[judge.rule].coins != "jointly"
+def verified_chains(
+    found: ProbedBlock, target: Model, drafter: Model, context: Tokens, lookahead: int, rule: str
+) -> list[Verified]:
+    """What the sampler and its rule do with each chain of drafts; none of those of a step."""
+    target, drafter = as_float(target), as_float(drafter)
+    verified = []
+    for drafts, probed in found.by_drafts.items():
+        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+        weight = float(np.prod([law[token] for law, token in zip(q, drafts, strict=True)]))
+        if drafts and probed.distribution:
+            verified.append(verified_chain(probed, p, q, drafts, weight, rule))
+    return [one for one in verified if one is not None]
+
+
+def verified_trees(
+    found: ProbedBlock, target: Model, drafter: Model, place: TreePlace, rule: str
+) -> list[Verified]:
+    """The same of each tree of a place."""
+    verified = []
+    for batch, weight in trees_of(as_float(target), as_float(drafter), place):
+        probed = found.by_drafts.get(shape_of(batch))
+        if probed is not None and probed.distribution:
+            verified.append(verified_tree(probed, batch, weight, rule))
+    return [one for one in verified if one is not None]
 
 
 def _is_off(found: ProbedBlock, judge: Judge) -> bool:

@@ -1,5 +1,6 @@
 """Exact laws after one draft: in large vocabularies, and at temperatures that people type."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -58,13 +59,19 @@ def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
     target = Model(four, lambda context: np.append(p[0, possible], 0))
     drafter = Model(four, lambda context: np.append(q[0, possible], 0))
 
+    def named(block: Tokens) -> Tokens:
+        return tuple(names.get(token, len(ids)) for token in block)
+
     def after(draft: int) -> tuple[Tokens, float, Probed]:
         found = probe_verify(judge.implementation, p, q, (draft,), **_few_runs(judge))
         law: dict[Tokens, float] = {}
         for block, chance in found.distribution.items():
-            named = tuple(names.get(token, len(ids)) for token in block)
-            law[named] = law.get(named, 0.0) + chance
-        return (names[draft],), q[0, draft], replace(found, distribution=law)
+            law[named(block)] = law.get(named(block), 0.0) + chance
+        cells = tuple(
+            replace(one, outcome=named(one.outcome)) if isinstance(one.outcome, tuple) else one
+            for one in found.cells
+        )
+        return (names[draft],), q[0, draft], replace(found, distribution=law, cells=cells)
 
     def blocks() -> ProbedBlock:
         with bounded_memory():
@@ -109,7 +116,7 @@ def probed_temperature(heat: float, judge: Judge) -> Outcome:
     """The same at one temperature."""
     p, q = np.array([SPREAD[0]] * 2), np.array([SPREAD[1]])
     target, drafter = Model(THREE, lambda context: p[0]), Model(THREE, lambda context: q[0])
-    how = {**_few_runs(judge), "kind": at_temperature(heat, type(judge.verifier))}
+    how = {**_few_runs(judge), "kind": at_temperatures([heat], type(judge.verifier))}
 
     def after(draft: int) -> tuple[Tokens, float, Probed]:
         return (draft,), q[0, draft], probe_verify(judge.implementation, p, q, (draft,), **how)
@@ -118,20 +125,20 @@ def probed_temperature(heat: float, judge: Judge) -> Outcome:
     return compared(found, judge, target, drafter, (), 1, f"temperature {heat:g}, lookahead 1")
 
 
-def at_temperature(heat: float, kind: type[Verifier]) -> type[Verifier]:
-    """A verifier of the contract `ragged` whose requests have one temperature.
+def at_temperatures(heats: Sequence[float], kind: type[Verifier]) -> type[Verifier]:
+    """A verifier of the contract `ragged` whose requests have these temperatures in turn.
 
     Examples
     --------
     >>> from specref.contracts.ragged import RaggedVerifier
-    >>> at_temperature(0.3, RaggedVerifier).temperatures(None, 2).tolist()
+    >>> at_temperatures([0.3], RaggedVerifier).temperatures(None, 2).tolist()
     [0.3, 0.3]
     """
 
     def temperatures(self: Verifier, requests: int) -> Floats:
-        return np.full(requests, heat)
+        return np.resize(np.array(heats), requests)
 
-    return type(f"{kind.__name__}AtTemperature", (kind,), {"temperatures": temperatures})
+    return type(f"{kind.__name__}AtTemperatures", (kind,), {"temperatures": temperatures})
 
 
 CHECKS = (

@@ -1,0 +1,98 @@
+"""In which situations a sampler is wrong is found out by the kit, and said in the report."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.corpus import checked, loaded, mutants, read, row
+from specref.conformance.options import CheckOptions
+from specref.conformance.splits import Split, split
+from specref.conformance.suite import prepare
+from specref.contracts.table import contract_named
+
+SOME = (
+    pytest.param("verify_loop_07_uniform_per_row", marks=pytest.mark.deep),
+    "verify_vec_11_q_row_before",
+    pytest.param("ragged_01_temperature_clamped", marks=pytest.mark.deep),
+    "ragged_19_count_after_refusal",
+    "tree_06_q_of_parent",
+    "tree_11_residual_not_cumulative",
+)
+"""Mutants that the profile smoke finds, by an exact law, and by a broken contract."""
+SITUATED = {
+    "verify_loop_14_one_hot_uniform": "only where draft_probs is None",
+    "verify_loop_16_bonus_row_last": "in rows with fewer drafts than others",
+    "verify_vec_05_uniform_per_column": "only beside other rows",
+    "verify_vec_12_q_of_first_request": "only in rows after the first of a call",
+    "ragged_02_temperature_of_first": "only after rows with another temperature",
+    "tree_03_tree_of_first_row": "only in rows with another tree than the first",
+}
+"""Mutants that are right in one row alone."""
+BY_NAME = {one.name: one for one in mutants()}
+
+
+def split_of(verify: Any, contract: str) -> Split | None:
+    judge, _ = prepare(verify, CheckOptions(contract=contract_named(contract)))
+    return split(judge)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> None:
+    one = BY_NAME[name]
+    report = checked(one, tmp_path, "smoke")
+    found = row(one, report, "smoke")
+    assert (found["found"], found["right"]) == (True, True), found
+    assert " ".join(found["said"].split()) in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("name", SITUATED)
+def test_the_situation_in_which_a_mutant_is_wrong_is_found(name: str, tmp_path: Path) -> None:
+    one = BY_NAME[name]
+    found = split_of(loaded(one.source, name, one.function, tmp_path), one.contract)
+    assert found is not None
+    assert SITUATED[name] in found.text
+    assert "alone" in found.right
+    assert found.decision is not None
+    assert found.decision.compared or found.decision.number
+
+
+@pytest.mark.parametrize("base", read()["bases"])
+def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -> None:
+    one = next(one for one in mutants() if one.base == base)
+    found = split_of(loaded(read()["bases"][base], base, one.function, tmp_path), one.contract)
+    assert found is not None
+    assert (found.text, found.wrong) == ("", ())
+    assert len(found.right) >= 8
+
+
+class Hidden:
+    """A sampler whose random numbers come from where nothing is intercepted."""
+
+    def __init__(self, verify: Any) -> None:
+        self.verify = verify
+        self.__name__ = self.__qualname__ = "hidden"
+
+    def __call__(self, target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        seed = int(1e9 * abs(rng.normal())) + int(1e9 * abs(rng.normal()))
+        own = np.random.Generator(np.random.Philox(seed))
+        return self.verify(target_probs, draft_probs, draft_tokens, rng=own)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("verify_loop_14_one_hot_uniform", "only where draft_probs is None (nothing seen in"),
+        ("verify_vec_06_q_forgotten", "one row alone is enough, with one draft"),
+    ],
+)
+def test_where_nothing_is_intercepted_blocks_are_drawn(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    one = BY_NAME[name]
+    verify = loaded(one.source, name, one.function, tmp_path)
+    found = split_of(Hidden(verify), "verify")
+    assert found is not None
+    assert said in found.text
+    assert found.decision is None

@@ -1,0 +1,233 @@
+"""Situations of one row in a call, each with one thing or two that are otherwise than usual.
+
+Usual is a row alone, with two drafts of a chain, their laws, and temperature 1. Nothing here is
+drawn: a situation is a few calls, one for each chain of drafts, or tree, that may be drawn.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specref.algorithms.trees.topdown import Branching
+from specref.arrays import NO_TOKEN, Floats
+from specref.conformance.judge import Judge
+from specref.conformance.wrong_decision import Verified, verified_chain, verified_tree
+from specref.contracts.batch import NO_NODE, Batch, TreeBatch, as_tree
+from specref.contracts.ragged import RaggedContract
+from specref.contracts.tree_fixtures import TOP, tree_place
+from specref.models import Model
+from specref.probing.blocks import drafted, rows_after
+from specref.probing.probe import Probed
+from specref.probing.trees import trees_of
+from specref.vocabulary import Tokens, Vocabulary
+
+FOUR = Vocabulary("abcd")
+P = np.array([[0.4, 0.2, 0.25, 0.15], [0.35, 0.2, 0.15, 0.3], [0.15, 0.2, 0.25, 0.4]])
+Q = np.array([[0.6, 0.4, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
+"""By position: two tokens are drafted, the likeliest among them; either may be refused, and what
+is left then is on the two others."""
+EVEN = np.array([[0.5, 0.25, 0.25, 0.0]])
+PLAIN, HOT, COLD = 1.0, 2.0, 0.5
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Where the block of one row is asked for.
+
+    Attributes
+    ----------
+    name : str
+    said : str
+        As in "only …".
+    features : frozenset of str
+        What is otherwise than for a row alone with two drafts. Of two situations that are wrong,
+        the one with more of them says nothing more.
+    drafts : int
+    certain : bool
+        Whether `draft_probs` is None.
+    before, after : int or None
+        How many drafts another row has that comes before it, or after it.
+    heats : tuple of float
+        The temperatures of the rows.
+    branching : tuple of int
+        Of a tree; empty for a chain.
+    """
+
+    name: str
+    said: str
+    features: frozenset[str]
+    drafts: int = 2
+    certain: bool = False
+    before: int | None = None
+    after: int | None = None
+    heats: tuple[float, ...] = (PLAIN,)
+    branching: Branching = ()
+
+
+ALONE = Situation("alone", "", frozenset())
+ONE_DRAFT = Situation("one-draft", "", frozenset(), drafts=1)
+
+
+def _with(name: str, said: str, features: str, **how: Any) -> Situation:
+    return Situation(name, said, frozenset(features.split()), **how)
+
+
+SITUATIONS = (
+    _with("no-laws", "where draft_probs is None", "none", certain=True),
+    _with("no-drafts", "where a row has no drafts", "empty", drafts=0),
+    _with("second-row", "in rows after the first of a call", "second", before=2),
+    _with("first-row", "in rows that others come after", "first", after=2),
+    _with("short", "in rows with fewer drafts than others", "first short", after=3),
+    _with("after-short", "in rows after one with fewer drafts", "second short", before=1),
+    _with("cold", "at temperatures below 1", "cold", heats=(COLD,)),
+    _with("hot", "at temperatures above 1", "hot", heats=(HOT,)),
+    _with(
+        "no-drafts-hot", "in rows without drafts, at a temperature other than 1", "empty hot",
+        drafts=0, heats=(HOT,),
+    ),
+    _with(
+        "other-heat", "after rows with another temperature", "second hot other", before=2,
+        heats=(COLD, HOT),
+    ),
+    _with("siblings", "where a node has siblings", "siblings", branching=(2,)),
+    _with("third", "of the third sibling", "siblings third", branching=(3,)),
+    _with("nephews", "below siblings", "siblings below", branching=(2, 1)),
+    _with(
+        "siblings-no-laws", "where siblings come without draft_probs", "siblings none",
+        certain=True, branching=(2, 1),
+    ),
+    _with(
+        "other-tree", "in rows with another tree than the first", "siblings second other",
+        branching=(2,), before=2,
+    ),
+)  # fmt: skip
+
+
+def possible(one: Situation, judge: Judge, of_one_row: bool = False) -> bool:
+    """Whether a sampler has to be right in a situation, and whether it may say something."""
+    claims, trees = judge.capabilities, judge.contract.trees
+    rows = one.before is not None or one.after is not None
+    uneven = bool(one.features & {"empty", "short"}) or one.name == "other-tree"
+    heated = (
+        isinstance(judge.contract, RaggedContract) and "temperature" in judge.verifier.keywords
+    )
+    if of_one_row and (rows or one.certain or not one.drafts):
+        return False
+    return (
+        (claims.one_hot or not one.certain)
+        and (claims.batch != 1 or not rows)
+        and (claims.ragged or not uneven)
+        and (heated or one.heats == (PLAIN,))
+        and (trees or not one.branching)
+        and (one.drafts > 0 or judge.contract.fewest_drafts(claims) == 0)
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One row of a call, of whose block the law is asked for, and what is known of it.
+
+    Attributes
+    ----------
+    batch : Batch
+    row : int
+    drafts : tuple of int
+        Of a tree its tokens and parents.
+    weight : float
+    verified : callable
+        The law of the sampler's block -> beside that of the rule.
+    """
+
+    batch: Batch
+    row: int
+    drafts: Tokens
+    weight: float
+    verified: Callable[[Probed], Verified | None]
+
+
+def asked_in(one: Situation, judge: Judge) -> Iterator[Asked]:
+    """The calls of a situation: one for each chain of drafts, or each tree, that may be drawn."""
+    target, drafter = models(one)
+    rule = judge.rule
+    if one.branching:
+        way = TOP if one.certain else "without replacement"
+        for tree, weight in trees_of(target, drafter, tree_place((), one.branching, way)):
+            key = (*tree.draft_tokens[0].tolist(), *tree.parents[0].tolist())
+            of_tree = partial(verified_tree, batch=tree, weight=weight, rule=rule)
+            yield Asked(*beside(one, tree), key, weight, of_tree)
+        return
+    for drafts, weight in drafted(drafter, (), one.drafts):
+        p, q = rows_after(target, (), drafts), rows_after(drafter, (), drafts)[:-1]
+        row = chain(p, q, drafts)
+        row = row.without_q() if one.certain else row
+        how: dict[str, Any] = {"p": p, "q": None if one.certain else q, "drafts": drafts}
+        if judge.contract.trees:
+            tree = as_tree(row)
+            of_row: Any = partial(verified_tree, batch=tree, weight=weight, rule=rule)
+            yield Asked(*beside(one, tree), drafts, weight, of_row)
+        else:
+            of_row = partial(verified_chain, **how, weight=weight, rule=rule)
+            yield Asked(*beside(one, row), drafts, weight, of_row)
+
+
+def models(one: Situation) -> tuple[Model, Model]:
+    """The target and the drafter of a situation; a tree of one level has all tokens to draft."""
+    q = EVEN if len(one.branching) == 1 else Q
+    return (
+        Model(FOUR, lambda context: P[len(context)]),
+        Model(FOUR, lambda context: q[len(context) % len(q)]),
+    )
+
+
+def chain(p: Floats, q: Floats, drafts: Tokens) -> Batch:
+    """Drafts as a batch of one row."""
+    none = np.zeros(1, dtype=np.int64)
+    tokens = np.array([drafts], dtype=np.int64).reshape(1, len(drafts))
+    return Batch(p[None], q[None].reshape(1, *q.shape), tokens, none + len(drafts), none)
+
+
+def beside(one: Situation, row: Batch) -> tuple[Batch, int]:
+    """A row with those that come before and after it, and its index.
+
+    Of these all laws are certain of the last token, so that they need no random number. A row
+    without drafts is as wide as one with a draft.
+    """
+    rows, index = [row], 0
+    for drafts, at in ((one.after, 1), (one.before, 0)):
+        if drafts is not None:
+            sure = np.tile(np.eye(len(FOUR.tokens))[-1], (drafts + 1, 1))
+            other = chain(sure, sure[:-1], (len(FOUR.tokens) - 1,) * drafts)
+            other = as_tree(other) if isinstance(row, TreeBatch) else other
+            rows.insert(at, other.without_q() if row.draft_probs is None else other)
+            index = 1 - at
+    columns = max(1, *(len(each.draft_tokens[0]) for each in rows))
+    return stacked([widened(each, columns) for each in rows]), index
+
+
+def stacked(rows: Sequence[Batch]) -> Batch:
+    """Batches of the same columns as one."""
+    arrays = [vars(each) for each in rows]
+    whole: dict[str, Any] = {
+        name: None if value is None else np.concatenate([each[name] for each in arrays])
+        for name, value in arrays[0].items()
+    }
+    return type(rows[0])(**whole)
+
+
+def widened(row: Batch, columns: int) -> Batch:
+    """A row with so many columns: what is missing is certain of the last token."""
+    more = columns - row.draft_tokens.shape[1]
+    last = np.tile(np.eye(row.target_probs.shape[2])[-1], (1, more, 1))
+    ids: dict[str, Any] = {"draft_tokens": NO_TOKEN, "parents": NO_NODE}
+    changed: dict[str, Any] = {
+        name: np.pad(getattr(row, name), ((0, 0), (0, more)), constant_values=pad)
+        for name, pad in ids.items()
+        if hasattr(row, name)
+    }
+    for name in ("target_probs", "draft_probs"):
+        if getattr(row, name) is not None:
+            changed[name] = np.concatenate([getattr(row, name), last], axis=1)
+    return replace(row, **changed)

@@ -1,0 +1,320 @@
+"""In which situations a sampler is wrong: the splits that a person would try next, tried here.
+
+The exact law of the block of one row is worked out where that row is alone, with two drafts, and
+where one thing or two are otherwise: no `draft_probs`, no drafts, other rows before it, another
+temperature. What is wrong there, and right with less, is what the sampler is wrong in. Where its
+random numbers cannot be intercepted, the blocks are drawn, and compared with those of the rule.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Ints
+from specref.conformance.checks.check import few_threads, intercepted
+from specref.conformance.checks.probed_rows import at_temperatures
+from specref.conformance.exact_first import in_a_copy
+from specref.conformance.explaining import differ
+from specref.conformance.judge import Judge
+from specref.conformance.report import Report
+from specref.conformance.row_situations import (
+    ALONE,
+    ONE_DRAFT,
+    SITUATIONS,
+    Asked,
+    Situation,
+    asked_in,
+    models,
+    possible,
+    stacked,
+)
+from specref.conformance.status import FIRST, Finding, Status
+from specref.conformance.summary import shown_first
+from specref.conformance.time_limit import EXPLAINED
+from specref.conformance.wrong_decision import (
+    WrongDecision,
+    failing,
+    shared,
+    wrong_decision,
+)
+from specref.contracts.calling import Verifier
+from specref.contracts.contract import BatchContract, ignored
+from specref.contracts.errors import BrokenContractError, UntriedError
+from specref.contracts.ragged import RaggedContract
+from specref.contracts.timeout import Deadline, HungError, within
+from specref.probing.blocks import completed_block
+from specref.probing.probe import Probed, probe_program
+from specref.probing.verification import batch_program
+from specref.vocabulary import Tokens
+
+EXACT, RUNS, SECONDS = 1e-6, 2_000, 10.0
+"""A distance that rounding explains; runs for one law; seconds for all situations."""
+MOST_SAID = 3
+BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
+"""Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
+at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
+TOGETHER = Situation(
+    "two-rows", "beside other rows, on which a row's block depends", frozenset(["both"])
+)
+SHARED = "are not independent: one random number decides in two of them"
+LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was found in a situation.
+
+    Attributes
+    ----------
+    wrong : bool or None
+        None: it was not tried, for want of time.
+    decision : WrongDecision or None
+    blocks : int
+        How many were drawn, where random numbers cannot be intercepted.
+    """
+
+    situation: Situation
+    wrong: bool | None
+    decision: WrongDecision | None = None
+    blocks: int = 0
+
+
+def tried(one: Situation, judge: Judge, until: float, most: int = BLOCKS) -> Tried:
+    """The law of the block in a situation, compared with the target's: exactly, if it can be.
+
+    Else of `most` blocks that are drawn.
+    """
+    kind = type(judge.verifier)
+    heated = (
+        at_temperatures(one.heats, kind) if isinstance(judge.contract, RaggedContract) else kind
+    )
+    verifier = heated(judge.implementation, judge.capabilities, judge.timeout)
+    found: list[tuple[Asked, Probed]] = []
+    for asked in asked_in(one, judge):
+        program = batch_program(verifier, verifier.shaped(asked.batch), RUNS, (asked.row,))
+        law = in_time(partial(probe_program, program), judge, until)
+        if law is None:
+            return Tried(one, None)
+        if law.uninterpreted:
+            return drawn_in(one, judge, verifier, law, most)
+        found.append((asked, law))
+    given = [asked.verified(probed) for asked, probed in found if not probed.failures]
+    for _, probed in found:
+        for error in probed.failures:
+            return Tried(one, True, raising(error, probed))
+    if not off(one, found):
+        return Tried(one, False)
+    return Tried(one, True, wrong_decision(each for each in given if each is not None))
+
+
+def drawn_in(
+    one: Situation, judge: Judge, verifier: Verifier, unknown: Probed, most: int
+) -> Tried:
+    """Blocks that are drawn in a situation, compared with as many that its rule draws."""
+    rng, until = judge.rng(f"splits/{one.name}"), time.perf_counter() + SAMPLED * most / BLOCKS
+    asked = list(asked_in(one, judge))
+    rule = [each.verified(unknown) for each in asked]
+    weights = np.array([each.weight for each in asked])
+    row, rows = asked[0].row, len(asked[0].batch)
+    ours: list[Ints] = []
+    theirs: list[Ints] = []
+    while len(ours) < most and time.perf_counter() < until:
+        chosen = rng.choice(len(asked), size=min(CHUNK, most), p=weights / weights.sum())
+        calls, deadline = stacked([asked[n].batch for n in chosen]), Deadline()
+        run = partial(verifier.answers, calls, rows, rng, deadline)
+        try:
+            tokens = within(judge.timeout, run, deadline).tokens[row::rows]
+        except HungError:
+            return Tried(one, None)
+        except BrokenContractError:
+            return Tried(one, True, blocks=len(ours) + len(chosen))
+        ours += list(tokens)
+        for verified in (rule[n] for n in chosen):
+            if verified is None:
+                return Tried(one, None)
+            theirs.append(filled(drawn_from(verified.right, rng), tokens.shape[1]))
+    return Tried(one, differ([np.array(ours), np.array(theirs)]), blocks=len(ours))
+
+
+def drawn_from(law: Mapping[Tokens, float], rng: np.random.Generator) -> Tokens:
+    """A block by its law."""
+    shares = np.array(list(law.values()))
+    return list(law)[int(rng.choice(len(law), p=shares / shares.sum()))]
+
+
+def filled(block: Tokens, width: int) -> Ints:
+    """A block in a row of so many columns."""
+    return np.array([*block, *[NO_TOKEN] * (width - len(block))], dtype=np.int64)
+
+
+def in_time(law: Callable[[], Probed], judge: Judge, until: float) -> Probed | None:
+    """A law, unless it takes too long."""
+    left = until - time.perf_counter()
+    try:
+        return intercepted(judge, law, left) if left > 0 else None
+    except (UntriedError, HungError):
+        return None
+
+
+def off(one: Situation, found: Sequence[tuple[Asked, Probed]]) -> bool:
+    """Whether the completed block has not the target's law; of certain drafts, after any."""
+    target, _ = models(one)
+    length = 1 + (len(one.branching) or one.drafts)
+    weighted = [(asked.drafts, asked.weight, probed) for asked, probed in found]
+    groups = [[(d, 1.0, p)] for d, _, p in weighted] if one.certain else [weighted]
+    laws = (completed_block(group, target, (), length) for group in groups)
+    return any(law.total_variation > EXACT + law.error_bound for law in laws)
+
+
+def raising(error: str, probed: Probed) -> WrongDecision | None:
+    """The number of which depends whether it raises, or gives an answer that is not valid."""
+    found = failing(probed)
+    if found is None:
+        return None
+    compared, number, below = found
+    said = f"is not valid where this number is {'' if below else 'not '}below what it is compared"
+    told = f"{said} with: {error.removeprefix(f'{BrokenContractError.__name__}: ')}"
+    return WrongDecision("answer", (), told, compared, number)
+
+
+@dataclass(frozen=True)
+class Split:
+    """In which situations a sampler is wrong.
+
+    Attributes
+    ----------
+    text : str
+        One sentence; empty if the situations do not tell.
+    wrong, right : tuple of str
+        The names of situations.
+    decision : WrongDecision or None
+        The first wrong decision in the situation with the fewest features.
+    """
+
+    text: str
+    wrong: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    decision: WrongDecision | None = None
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        return {"text": self.text, "wrong": list(self.wrong), "right": list(self.right)}
+
+
+def located(report: Report, judge: Judge, copied: bool) -> Report:
+    """A report whose first failure says in which situations it comes about, and its decision.
+
+    They are tried in a copy of this process, if the code can be `copied`. Where checks were asked
+    for by their ids, nothing else is tried.
+    """
+    shown, claims = shown_first(report), judge.capabilities
+    if shown is None or shown.finding not in LOCATED or shown.status != Status.FAILED:
+        return report
+    low = claims.dtype in ("float16", "bfloat16")
+    if (
+        report.options.only
+        or not isinstance(judge.contract, BatchContract)
+        or claims.greedy
+        or low
+    ):
+        return report
+    if any(one.finding == Finding.UNANSWERED for one in report.results):
+        return report
+
+    def work() -> Split | None:
+        judge.advance = ignored
+        with few_threads():
+            return split(judge, of_one_row=shown.id in FIRST)
+
+    found = in_a_copy(work, SECONDS) if copied else work()
+    if found is None:
+        return report
+    more: dict[str, Any] = {"split": found.evidence} if found.text else {}
+    if found.decision is not None:
+        more["decision"] = {**asdict(found.decision), "text": str(found.decision)}
+    # A chain tells more than siblings, of which an earlier one decides what a later one gets.
+    chain = judge.contract.trees and ALONE.name in found.wrong
+    evidence = {**shown.evidence, **more} if chain else {**more, **shown.evidence}
+    located = replace(shown, evidence=evidence)
+    return replace(
+        report, results=tuple(located if one is shown else one for one in report.results)
+    )
+
+
+def split(judge: Judge, of_one_row: bool = False) -> Split | None:
+    """Try the situations; None if there is no time for the first.
+
+    Of a law of one row with drafts and `draft_probs` that is known to be wrong, those of others
+    say nothing.
+    """
+    until = time.perf_counter() + min(SECONDS, judge.limit.left(EXPLAINED))
+    alone = tried(ALONE, judge, until, LONGER * BLOCKS)
+    most = max(1, alone.blocks // LONGER) if alone.blocks else BLOCKS
+    if alone.wrong is None:
+        return None
+    if alone.wrong:
+        less = tried(ONE_DRAFT, judge, until, LONGER * BLOCKS)
+        enough = "with one draft" if less.wrong else "with two drafts; with one it is right"
+        text = f"one row alone is enough, {enough}"
+        return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
+    found = [alone]
+    asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
+    found += [tried(one, judge, until, most) for one in asked]
+    if judge.capabilities.batch != 1 and not of_one_row:
+        found.append(two_rows(judge, until))
+    return told(found)
+
+
+def two_rows(judge: Judge, until: float) -> Tried:
+    """Whether the blocks of two equal rows depend on each other: their exact joint law."""
+    for asked in asked_in(ONE_DRAFT, judge):
+        rows = asked.batch[np.zeros(2, dtype=np.int64)]
+        verifier = judge.verifier
+        program = batch_program(verifier, verifier.shaped(rows), RUNS, (0, 1))
+        found = in_time(partial(probe_program, program), judge, until)
+        if found is None or found.uninterpreted or found.failures:
+            return Tried(TOGETHER, None)
+        joint = {_two(both): mass for both, mass in found.distribution.items()}
+        first: dict[Tokens, float] = {}
+        second: dict[Tokens, float] = {}
+        for (one, other), mass in joint.items():
+            first[one] = first.get(one, 0.0) + mass
+            second[other] = second.get(other, 0.0) + mass
+        apart = (abs(joint.get((x, y), 0.0) - first[x] * second[y]) for x in first for y in second)
+        if sum(apart) / 2 > EXACT + 3 * found.error_bound:
+            lines = shared(found, _two)
+            decision = WrongDecision("rows", asked.drafts, SHARED, *lines) if lines else None
+            return Tried(TOGETHER, True, decision)
+    return Tried(TOGETHER, False)
+
+
+def _two(both: Tokens) -> tuple[Tokens, Tokens]:
+    """The blocks of two rows."""
+    middle = both.index(NO_TOKEN)
+    return both[:middle], both[middle + 1 :]
+
+
+def told(found: Sequence[Tried]) -> Split:
+    """What situations tell: those that are wrong of which no part is wrong."""
+    wrong = [one for one in found if one.wrong]
+    names = {
+        kind: tuple(one.situation.name for one in found if one.wrong is kind)
+        for kind in (True, False)
+    }
+    least = [
+        one
+        for one in wrong
+        if not any(other.situation.features < one.situation.features for other in wrong)
+    ]
+    said = " and ".join(one.situation.said for one in least[:MOST_SAID])
+    fine = [one for one in found if one.wrong is False]
+    others = ", ".join(["one row alone", *(one.situation.name for one in fine[1:])])
+    drawn = [one.blocks for one in fine if one.blocks]
+    how = f"nothing seen in {min(drawn):,} blocks or more" if drawn else "right"
+    text = f"only {said} ({how}: {others})" if least else ""
+    decision = next((one.decision for one in least if one.decision), None)
+    return Split(text, names[True], names[False], decision)
