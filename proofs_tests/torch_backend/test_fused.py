@@ -133,6 +133,7 @@ def test_blocks_of_logits_are_those_of_their_laws(temperature: float, device: st
         assert differing_logits((p, laws, tokens, coins), device, temperature) == []
 
 
+@pytest.mark.deep(one_in=2)
 def test_logits_without_drafts(device: str) -> None:
     p, q, _, coins = logits()
     few = Coins(coins.accept[:, :0], coins.final)
@@ -140,6 +141,7 @@ def test_logits_without_drafts(device: str) -> None:
         assert differing_logits((p[:, :1], laws, torch.empty(18, 0).long(), few), device) == []
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_low_precision_logits(dtype: torch.dtype, device: str) -> None:
     """Widened before arithmetic, then in float32: the same blocks but near thresholds."""

@@ -51,7 +51,7 @@ def test_verification_passes(dtype: Any, recovery: Any) -> None:
     assert "not_applicable" not in {r.status for r in report.results if r.id.startswith("replay")}
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_row_seeds_pass(dtype: Any) -> None:
     report = judge(load_seeded_verify(dtype=dtype), "smoke", *SAMPLED)

@@ -56,7 +56,7 @@ def given(method: str, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
     return models | {"prompts": ROWS, "seeds": [1, 2, 3]} | others
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=24)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("options", "dtype", "use_cache"), CONFIGURATIONS)
 def test_texts_are_those_of_the_cpu(

@@ -56,6 +56,7 @@ def padded(names: str, method: str, rows: int, **options: Any) -> tuple[Generati
     return found, target, len(tokenizer)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", TWO)
 @pytest.mark.parametrize("names", PAIRS)
 def test_padding_rows_are_ordinary_tokens(names: str, method: str) -> None:
@@ -102,6 +103,7 @@ def test_a_law_without_padding_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert abs(surprise(*found)) > BOUND
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("names", [("gemma3", "mistral"), ("phi3", "qwen3")])
 def test_caches_do_not_change_the_text(names: tuple[str, str]) -> None:
     """Texts are five windows long; both models are read again by `use_cache=False`."""
@@ -113,6 +115,7 @@ def test_caches_do_not_change_the_text(names: tuple[str, str]) -> None:
     assert found[0].iterations == found[1].iterations
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", ["standard", "tli", "slem", "slrs"])
 @pytest.mark.parametrize("name", ["mamba", "rwkv"])
 def test_any_architecture_runs_without_a_cache(name: str, method: str) -> None:

@@ -37,6 +37,7 @@ def verifications(given: tuple[Tensor, ...], coins: Coins, rule: str) -> dict[st
     }
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 def test_verification_on_a_pretended_device_waits_for_nothing(rule: str) -> None:
     given, coins = tuple(one[:9] for one in batch().given), rows_of(batch().coins, slice(9))
@@ -51,6 +52,7 @@ def test_verification_on_a_pretended_device_waits_for_nothing(rule: str) -> None
         assert all(map(torch.equal, both, expected[name]()))
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 def test_verification_asks_no_tensor_for_a_value(rule: str) -> None:
     found = without_device(
@@ -62,6 +64,7 @@ def test_verification_asks_no_tensor_for_a_value(rule: str) -> None:
         without_device(validate_tree, *batch().given)
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 def test_verification_is_one_graph(rule: str) -> None:
     p, *others = (one[:8] for one in batch().given)

@@ -104,6 +104,7 @@ def law_rows(rows: int, lookahead: int, size: int) -> Tensor:
     return torch.stack([torch.stack(row) for row in laws])
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("shape", [softmax, few], ids=["softmax", "top-p"])
 @pytest.mark.parametrize("seed", range(4))

@@ -285,13 +285,14 @@ def test_verification_waits_for_nothing() -> None:
         without_device(reading_a_number, p)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(("dtype", "recovery"), [("float64", "inverse"), ("bfloat16", "race")])
 def test_the_kit_finds_nothing(dtype: Any, recovery: Any) -> None:
     report = check(load_verify_block(dtype=dtype, recovery=recovery), only=CHECKS, detect_tv=0.1)
     assert report.exit_code == 0, report
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", ["stops at the first failure", "products of coins"])
 def test_the_kit_finds_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
