@@ -2,7 +2,9 @@
 
 import ast
 import re
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,35 +38,97 @@ class Hopper(SimpleNamespace):
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The PTX of every kernel that is launched, for compute capability 9.0; nothing runs."""
-    found: dict[str, str] = {}
+def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What every kernel that is launched becomes for compute capability 9.0; nothing runs."""
+    found: dict[str, Any] = {}
 
     def compiled(kernel: Any, grid: Any, *given: Any, **constants: Any) -> None:
-        found[kernel.__name__] = kernel.warmup(*given, grid=grid, **constants).asm["ptx"]
+        found[kernel.__name__] = kernel.warmup(*given, grid=grid, **constants).asm
 
     monkeypatch.setattr(fused, "launch", compiled)
     monkeypatch.setattr(triton.runtime.driver, "_active", Hopper())
     return found
 
 
-@pytest.mark.parametrize("contiguous", [True, False])
-def test_kernels_compile_and_read_16_bytes_at_once(
-    compiled: dict[str, str], contiguous: bool
-) -> None:
-    rows, size = 4, 16 * 1024
+def asked(kind: str, dtype: torch.dtype, size: int, step: int = 1, rows: int = 4) -> None:
+    """Launch every kernel of a rule, with ragged rows."""
     with torch.device("meta"):
-        p, q = (torch.empty(rows, n, size, dtype=torch.bfloat16) for n in (5, 4))
-        if not contiguous:
-            p, q = p[..., ::2], q[..., ::2]
+        p, q = (torch.empty(rows, n, size, dtype=dtype)[..., ::step] for n in (5, 4))
         given = p, q, torch.empty(rows, 4, dtype=torch.int64)
         coins = Coins(torch.empty(rows, 4), torch.empty(rows))
-    verify_logits(*given, coins=coins)
-    verify(*given, lens=given[2][:, 0], coins=coins)
+    rule = verify_logits if kind == "logits" else verify
+    rule(*given, lens=given[2][:, 0], coins=coins)
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_kernels_read_16_bytes_at_once(compiled: dict[str, Any], contiguous: bool) -> None:
+    for kind in ("logits", "probs"):
+        asked(kind, torch.bfloat16, 16 * 1024, 1 if contiguous else 2)
     wide = {
-        name: bool(re.search(r"ld\.global\S*\.v4\.b32", ptx)) for name, ptx in compiled.items()
+        name: bool(re.search(r"ld\.global\S*\.v4\.b32", asm["ptx"]))
+        for name, asm in compiled.items()
     }
     assert wide == dict.fromkeys(("summarise", "sum_chunks", "draw_last"), contiguous)
+
+
+DUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+KERNELS = {
+    "probs": ("sum_chunks", "draw_last"),
+    "logits": ("summarise", "sum_chunks", "draw_last"),
+}
+REGISTERS = 128
+"""Of a thread at most: 4 warps of 128 registers leave room for four programs beside each other."""
+
+
+def used(cubin: bytes, folder: Path) -> dict[str, int]:
+    """What a kernel takes of a multiprocessor: registers, and bytes of stack and local memory."""
+    (folder / "kernel.cubin").write_bytes(cubin)
+    command = [str(DUMP), "-res-usage", str(folder / "kernel.cubin")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {
+        name: int(re.search(rf"\b{name}:(\d+)", said)[1]) for name in ("REG", "STACK", "LOCAL")
+    }
+
+
+@pytest.mark.skipif(not DUMP.is_file(), reason="not_run (this Triton has no cuobjdump)")
+@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float32,
+        torch.bfloat16,
+        pytest.param(torch.float16, marks=pytest.mark.deep),
+        pytest.param(torch.float64, marks=pytest.mark.deep),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "size", [152_064, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 50_257))]
+)
+def test_kernels_become_machine_code_without_spills(
+    compiled: dict[str, Any],
+    kind: str,
+    dtype: torch.dtype,
+    size: int,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    asked(kind, dtype, size)
+    assert tuple(compiled) == KERNELS[kind]
+    for name, asm in compiled.items():
+        found = used(asm["cubin"], tmp_path)
+        record_property("figure", f"sm_90: {name}, {kind}, {dtype}, V = {size}: {found}")
+        assert found["LOCAL"] == found["STACK"] == 0
+        assert found["REG"] <= REGISTERS
+
+
+@pytest.mark.deep
+def test_a_spill_would_be_seen(compiled: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
+    """With chunks of 64 KiB the bonus's scan no longer fits into registers."""
+    monkeypatch.setattr(fused, "CHUNK_BYTES", 64 * 1024)
+    asked("probs", torch.bfloat16, 152_064)
+    found = used(compiled["draw_last"]["cubin"], tmp_path)
+    assert found["REG"] > REGISTERS or found["STACK"] or found["LOCAL"]
 
 
 @pytest.mark.parametrize(
