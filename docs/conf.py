@@ -17,12 +17,13 @@ from pygments.lexers.special import TextLexer
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
-from proofs_tests.pages import built, redirects, site  # noqa: E402
+from proofs_tests.pages import built, redirects, site, words  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -118,6 +119,10 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
     folder = str(Path("docs", docname).parent)
     if folder not in ("docs", "docs/records"):
         return
+    of_guide = source[0] if docname != "index" else site.home()
+    if folder == "docs" and f"{docname}.md" not in words.NO_GUIDES:
+        for complaint in words.read(of_guide).complaints():
+            logging.getLogger("words").warning(complaint, location=docname)
     text = site.relinked(built.page(docname, source[0]), folder, folder)
     if docname in BELOW:
         text += toctree(*BELOW[docname], app)

@@ -86,7 +86,8 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
 
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
-    "page", ["ci", "proofs-for-all-p-and-q", "checkpoints", "time-and-power", "vectors"]
+    "page",
+    ["tests-and-ci", "prove-a-rule", "check-an-engine", "time-and-power", "other-languages"],
 )
 def test_what_a_slow_page_shows_is_printed(page: str) -> None:
     """Its other commands, and other such pages, are left to `make deep`."""
@@ -138,10 +139,10 @@ def test_update_writes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFix
     assert not console_blocks.update(page)
 
 
-def test_readme_rule_is_lossless() -> None:
-    _, rule, *_ = blocks(ROOT / "README.md", "python")
+def test_the_rule_of_the_tutorial_is_lossless() -> None:
+    rule, *_ = blocks(ROOT / "docs" / "prove-a-rule.md", "python")
     namespace: dict = {}
-    exec(compile(rule, "README", "exec"), namespace)
+    exec(compile(rule, "prove-a-rule.md", "exec"), namespace)
     report = prove(namespace["my_step"])
     assert report.proved > 50
     assert not report.refuted

@@ -53,7 +53,7 @@ def test_the_citation_is_of_this_version():
 def test_workflows_in_docs_are_yaml_and_name_inputs_of_the_action():
     yaml = pytest.importorskip("yaml", reason="not_run (PyYAML is not installed)")
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    text = (ROOT / "docs" / "ci.md").read_text()
+    text = (ROOT / "docs" / "tests-and-ci.md").read_text()
     shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     jobs = [job for one in shown for job in one.get("jobs", {"": one}).values()]
     steps = [step for job in jobs for step in job["steps"]]

@@ -22,7 +22,7 @@ from specref.process import messages
 from specref.process.declared import read_declaration
 
 QUICK = ("--only", "smoke/answers", "--only", "smoke/deterministic", "--only", "joint/wide")
-CONTRACT = Path(__file__).parents[2] / "docs" / "other-languages.md"
+CONTRACT = Path(__file__).parents[2] / "docs" / "formats.md"
 MOST_LINES = 84
 
 
