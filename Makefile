@@ -24,8 +24,8 @@ help:
 
 # By module: pip may replace the script meanwhile, as in .ci/run.
 verify: .venv/core
-	$(BIN)/python -m specref verify --workers 2
-	$(BIN)/python -m specref verify --everywhere --workers 2
+	$(BIN)/python -m specref prove --all --workers 2
+	$(BIN)/python -m specref prove --all --everywhere --workers 2
 
 # Two processes on two cores: threads of theirs would wait for each other.
 test deep: export OMP_NUM_THREADS := 1
@@ -99,8 +99,8 @@ dist: .venv/core
 		assert '# specref' in page and '](docs/' not in page, 'the page of the package has links to files'"
 	cd $(DIST)/empty && test -f ../lib/python3*/site-packages/specref/report/schemas/check.json \
 		&& ../bin/specref doctor && ../bin/specref vectors --check \
-		&& ../bin/specref write specref.examples.correct:verify \
-		&& ../bin/specref write --language rust > sampler.rs \
+		&& ../bin/specref init specref.examples.correct:verify \
+		&& ../bin/specref init --language rust > sampler.rs \
 		&& ../bin/specref check specref.examples.correct:verify --only joint/probed
 
 # With a PYTHON that has torch for CUDA, transformers and pytest; specref need not be installed.

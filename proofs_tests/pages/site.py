@@ -19,7 +19,7 @@ from typing import Any
 import specref
 from proofs_tests.pages import api, claims
 from proofs_tests.pages.console_blocks import ROOT
-from proofs_tests.pages.when import WHEN
+from proofs_tests.pages.when import ACCEPTS, DIFFERS, PICTURED, WHEN
 from specref import Model, Vocabulary, is_lossless
 from specref.chance import Replayed, Traced, enumerate_paths, exact_distribution, shown
 from specref.cli import COMMANDS
@@ -46,7 +46,7 @@ LOOKAHEAD = 2
 NOT_COVERED = "What is not covered, and why"
 TEXTS = {
     "one": "the target's",
-    "two": "any; nothing is drafted for a context that the drafter cannot spell",
+    "two": "any; nothing is drafted for a context that the draft model cannot spell",
     "two by text": "any two that can read each other's text",
 }
 RULE_PAGES = {
@@ -246,9 +246,10 @@ def rule_page(rule: Rule) -> str:
     (told,) = (row for row in listed_rules() if row["name"] == rule.name)
     facts = {
         "from": "; ".join(cited(paper) for paper in rule.papers),
-        "vocabulary of the drafter": TEXTS[rule.vocabularies],
+        "differs from the paper": DIFFERS.get(rule.name, ""),
+        "vocabulary of the draft model": TEXTS[rule.vocabularies],
         "lossless": is_lossless_said(rule),
-        "a draft that is verified is accepted wherever p = q": "yes"
+        "a verified draft token is accepted wherever p = q": "yes"
         if rule.accepts_equals
         else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
@@ -268,6 +269,7 @@ def rule_page(rule: Rule) -> str:
     return "\n".join(
         [
             *parts,
+            formula(rule),
             example(rule),
             acceptance(rule),
             proofs(rule, listing),
@@ -275,6 +277,21 @@ def rule_page(rule: Rule) -> str:
             bugs(rule),
         ]
     )
+
+
+def formula(rule: Rule) -> str:
+    """The acceptance formula of a rule, and a picture, of those that have one."""
+    parts = []
+    if rule.name in ACCEPTS:
+        parts.append(f"## Acceptance formula\n\n$$\n{ACCEPTS[rule.name]}\n$$\n")
+    if rule.name in PICTURED:
+        picture, said = PICTURED[rule.name]
+        parts += [
+            f'<img class="only-{theme}" alt="{said}" width="640" '
+            f'src="../../pictures/{picture}-{theme}.svg">\n'
+            for theme in ("light", "dark")
+        ]
+    return "\n".join(parts)
 
 
 def is_lossless_said(rule: Rule) -> str:
@@ -367,7 +384,7 @@ def example(rule: Rule) -> str:
         rows.append((name, tokens, every))
     return f"""## On a toy pair
 
-{rows_of(("", "tokens", "law of the next token"), iter(rows))}
+{rows_of(("", "tokens", "distribution of the next token"), iter(rows))}
 One random path with {LOOKAHEAD} drafts, from the empty context, as `Traced` records it; tokens are
 numbered from 0, each by its own vocabulary:
 
@@ -424,13 +441,13 @@ def proofs(rule: Rule, listing: object) -> str:
     command = (
         f"specref prove {target}{pairs}"
         if target
-        else f"specref verify   # row {rule.name}; a minute on two cores"
+        else f"specref prove --all   # row {rule.name}; a minute on two cores"
     )
     return f"""## {"Prove it" if rule.lossless else "Refute it"}
 
 ```sh
 {command}
-specref verify --everywhere
+specref prove --all --everywhere
 ```
 
 The first enumerates toy pairs. The second is for every p and q over small vocabularies
@@ -452,7 +469,7 @@ def bugs(rule: Rule) -> str:
 
 From [the zoo](../../records/zoo.md), where the checks that find each are listed:
 
-{rows_of(("id", "formula", "law", "seen in"), rows)}"""
+{rows_of(("id", "formula", "distribution", "seen in"), rows)}"""
 
 
 # Papers
@@ -757,4 +774,5 @@ def cell(value: Any) -> str:
     """A value of a listing."""
     if isinstance(value, bool):
         return "yes" if value else ""
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    text = ", ".join(value) if isinstance(value, list) else str(value)
+    return text.replace("$", "\\$")  # else a formula

@@ -55,7 +55,8 @@ FEWEST = 20
 """Sentences of a page from which on shares are counted."""
 FENCE = re.compile(r"^( *)```.*?^\1```$", flags=re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", flags=re.DOTALL)
-COMMENT = re.compile(r"<!--.*?-->|<[^>\n]+>", flags=re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", flags=re.DOTALL)
+TAG = re.compile(r"<[^>\n]+>")
 CODE = re.compile(r"(`+).+?\1", flags=re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 WORD = re.compile(r"[\w'’.,:/+=-]*\w[\w'’.,:/+=-]*")
@@ -123,9 +124,11 @@ def read(text: str) -> Reading:
 
 def displayed(text: str) -> str:
     """What a reader sees of Markdown but for headings; code is a word."""
-    for pattern, with_ in ((FENCE, "\n"), (FORMULA, "x"), (COMMENT, ""), (LINK, r"\1")):
+    for pattern, with_ in (
+        *((FENCE, "\n"), (COMMENT, ""), (CODE, "CODE"), (TAG, ""), (FORMULA, "x")),
+        (LINK, r"\1"),
+    ):
         text = pattern.sub(with_, text)
-    text = CODE.sub("CODE", text)
     return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
 
 
