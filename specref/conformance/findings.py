@@ -67,4 +67,4 @@ def site() -> str:
     except PackageNotFoundError:  # a checkout that is not installed
         urls = []
     known = dict(one.split(", ", 1) for one in urls)
-    return known.get(LABEL, BUILT).rstrip("/")
+    return str(known.get(LABEL, BUILT)).rstrip("/")

@@ -38,9 +38,13 @@ REPORT = CampaignReport(
 )
 FIGURES = """2,000 trials, 12,345 tokens, view boundary, alpha 2e-09, seed 7, 1.3 s
   evidence 10^3.0 (LOSSY at 10^9.0), anytime p 0.001
-  c: TV in [0.0100, 0.2000] (seen 0.1235, of one law 0.0400), would find >= 0.0600
-  m: TV in [0.0000, 0.0100] (seen 0.0000, of one law 0.0400), would find nothing yet
+  c: TV from 0.0100 to 0.2000 (seen 0.1235; 0.0400 is sampling noise alone)
+  m: TV at most 0.0100 (seen 0.0000; 0.0400 is sampling noise alone)
 """
+C, M = FIGURES.splitlines()[2:]
+UNDECIDED = FIGURES.replace(C, f"{C}; TV >= 0.0600 would have been found").replace(
+    M, f"{M}; no difference would surely have been found yet"
+)
 AT_C = FIGURES.splitlines(keepends=True)[2]
 SUSPECTED = """  suspect residual-is-p: 10^12.3
   suspect q > p: 10^10.0
@@ -66,17 +70,17 @@ OPEN = replace(REPORT, verdict=Verdict.INCONCLUSIVE)
         ),
         (
             OPEN,
-            f"INCONCLUSIVE: {FIGURES}{ACCEPTED}\n"
+            f"INCONCLUSIVE: {UNDECIDED}{ACCEPTED}\n"
             "  without eps no number of trials certifies the law",
         ),
         (
             replace(OPEN, eps=0.02, needed=12_345),
-            f"INCONCLUSIVE: {FIGURES}{ACCEPTED}\n"
+            f"INCONCLUSIVE: {UNDECIDED}{ACCEPTED}\n"
             "  12,345 trials on each case would decide (eps 0.02)",
         ),
         (
             replace(REPORT, verdict=Verdict.LOSSLESS_WITHIN_EPS, eps=0.02),
-            f"LOSSLESS_WITHIN_EPS: {FIGURES}{ACCEPTED}",
+            f"LOSSLESS_WITHIN_EPS: {UNDECIDED}{ACCEPTED}",
         ),
     ],
 )

@@ -7,6 +7,9 @@ from enum import StrEnum
 from specref.statistics.campaign.least import Least
 from specref.vocabulary import Tokens
 
+LITTLE = 0.5
+"""Of a distance that nothing bounds from below, no larger bound is worth saying."""
+
 
 class Verdict(StrEnum):
     """The verdict of a campaign: LOSSY is a finding, only LOSSLESS_WITHIN_EPS is a pass."""
@@ -64,13 +67,36 @@ class Interval:
 def in_bounds(lower: float, upper: float, estimate: float, noise: float) -> str:
     """The words of all messages: an estimate is never told without its noise.
 
+    Bounds that leave everything open are not told as if they were a result.
+
     Examples
     --------
+    >>> in_bounds(0.01, 0.1, 0.05, 0.04)
+    'TV from 0.0100 to 0.1000 (seen 0.0500; 0.0400 is sampling noise alone)'
     >>> in_bounds(0.0, 0.1, 0.05, 0.04)
-    'TV in [0.0000, 0.1000] (seen 0.0500, of one law 0.0400)'
+    'TV at most 0.1000 (seen 0.0500; 0.0400 is sampling noise alone)'
+    >>> in_bounds(0.0, 0.998, 0.969, 0.968)
+    'TV not told from sampling noise (seen 0.9690; 0.9680 is sampling noise alone)'
     """
-    told = f"seen {estimate:.4f}, of one law {noise:.4f}"
-    return f"TV in [{lower:.4f}, {upper:.4f}] ({told})"
+    told = f"seen {estimate:.4f}; {noise:.4f} is sampling noise alone"
+    if lower > 0:
+        return f"TV from {lower:.4f} to {upper:.4f} ({told})"
+    if upper <= LITTLE:
+        return f"TV at most {upper:.4f} ({told})"
+    return f"TV not told from sampling noise ({told})"
+
+
+def would_be_found(detectable: float | None) -> str:
+    """What a test of so many samples finds, in words.
+
+    Examples
+    --------
+    >>> would_be_found(0.06), would_be_found(None)
+    ('TV >= 0.0600 would have been found', 'no difference would surely have been found yet')
+    """
+    if detectable is None or detectable >= 1:
+        return "no difference would surely have been found yet"
+    return f"TV >= {detectable:.4f} would have been found"
 
 
 @dataclass(frozen=True)
@@ -167,8 +193,8 @@ class CampaignReport:
             f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
         ]
         for found in self.intervals:
-            seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
-            lines.append(f"  {found.case}: {found}, would find {seen}")
+            power = f"; {would_be_found(found.detectable)}"
+            lines.append(f"  {found.case}: {found}" + power * (self.verdict != Verdict.LOSSY))
         if self.verdict == Verdict.LOSSY:
             lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
         lines += [

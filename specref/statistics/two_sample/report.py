@@ -3,7 +3,13 @@
 import math
 from dataclasses import dataclass
 
-from specref.statistics.campaign.verdict import Suspect, Verdict, in_bounds, indented
+from specref.statistics.campaign.verdict import (
+    Suspect,
+    Verdict,
+    in_bounds,
+    indented,
+    would_be_found,
+)
 
 REPEATING = 0.5
 
@@ -80,14 +86,14 @@ class TwoSampleReport:
         return self.passed
 
     def __str__(self) -> str:
-        found = "nothing yet" if self.detectable is None else f">= {self.detectable:.4f}"
+        power = "" if self.verdict == Verdict.LOSSY else f"; {would_be_found(self.detectable)}"
         lines = [
             f"{self.verdict}: {self.trials:,} texts on each side, {self.tokens:,} tokens, "
             f"alpha {self.alpha:g}, seed {self.seed}, {self.seconds:.1f} s",
             f"  evidence 10^{self.log10_evidence:.1f} (LOSSY at "
             f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
-            f"  {in_bounds(self.lower, self.upper, self.estimate, self.noise)}, would find "
-            + found,
+            f"  compared whole texts: "
+            f"{in_bounds(self.lower, self.upper, self.estimate, self.noise)}{power}",
         ]
         if self.stopped:
             lines.insert(2, f"  stopped early: {indented(self.stopped)}")
