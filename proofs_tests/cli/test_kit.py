@@ -73,6 +73,7 @@ def test_reports_for_machines(tmp_path: Path) -> None:
     assert "joint/wide" in Path(files["html"]).read_text()
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
     specref("check", *LOSSY, "--seed", "7", "--save", str(tmp_path))
     (case,) = tmp_path.glob("*.json")

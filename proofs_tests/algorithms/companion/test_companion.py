@@ -33,11 +33,11 @@ from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import companion, standard
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
-from specref.algorithms.companion.signals import companion_acceptance, similarity
+from specref.algorithms.companion.signals import similarity
 from specref.chance import Traced, enumerate_paths
 from specref.contrib.speed.companion import truncated_law
 from specref.contrib.speed.speedup import expected_block_length
-from specref.distributions import overlap, total_variation, with_temperature
+from specref.distributions import total_variation, with_temperature
 from specref.models import as_float, hashed_model, iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless, product
@@ -194,16 +194,6 @@ def test_mutant_is_lossy_by_its_exact_distance(entry):
     assert all(text.endswith(".") for text in (entry.symptom, entry.hint))
 
 
-def test_the_counterexample_in_full():
-    """p = q = (1/2, 1/2): a has the estimate 2/5 and is forgotten, b 4/5 and is verified."""
-    entry = ALL["companion-judges-the-draft"]
-    case = entry.case
-    law = exact_distribution(
-        lambda chance: entry.on(case)(case.target, case.drafter, (), 1, chance)
-    )
-    assert law == {(0,): F(1, 4), (1,): F(1, 4), (1, 0): F(1, 4), (1, 1): F(1, 4)}
-
-
 def test_repairs_verify_different_drafts():
     """In the same case: before the draw 3/5 pays for verifying all, after it only b passes."""
     case = ALL["companion-judges-the-draft"].case
@@ -252,17 +242,6 @@ def test_a_companion_like_the_drafter_knows_nothing():
     target, drafter, _ = models(ABC, "alike")
     length = partial(optimal_length, latencies=STEPS)
     assert prove(companion.step, ([target, drafter, drafter], length, 2, ()), BOTH)
-
-
-@pytest.mark.parametrize("key", range(3))
-@pytest.mark.parametrize("budget", range(5))
-def test_fixed_budget_is_jointly_lossless(key, budget):
-    """Two requests that compete for drafts; the joint law is the product, exactly."""
-    target, drafter, third = models(AB, f"batch {key}")
-    step = partial(fixed_budget_step, companion=third, budget=budget, **ALIKE)
-    proof = is_jointly_lossless(step, target, drafter, CONTEXTS, 2)
-    assert proof
-    assert [proof.alone(request) for request in (0, 1)] == [0, 0]
 
 
 def test_requests_do_compete():
@@ -328,17 +307,6 @@ def test_batch_mutant_is_lossy_by_its_exact_distance(entry):
     assert is_jointly_lossless(step, case.target, case.drafter, [(), ()], case.lookahead)
 
 
-def test_outputs_that_make_room_are_correlated():
-    """Both first tokens are a with 5/16 instead of 1/4, each alone with 1/2."""
-    entry = ALL["batch-makes-room"]
-    law = is_jointly_lossless(
-        entry.on(entry.case), entry.case.target, entry.case.drafter, [(), ()]
-    ).output
-    both = sum(weight for texts, weight in law.items() if all(text[0] == 0 for text in texts))
-    one = sum(weight for texts, weight in law.items() if texts[0][0] == 0)
-    assert (both, one) == (F(5, 16), F(1, 2))
-
-
 def test_joint_proof_expects_the_product():
     """The expected law is that of two independent texts, and sums to 1."""
     target, drafter, third = models(AB, "batch 2")
@@ -349,15 +317,6 @@ def test_joint_proof_expects_the_product():
     ]
     assert proof.expected == product(alone) == proof.output
     assert sum(proof.expected.values()) == 1
-
-
-@given(KEYS)
-def test_similarity_is_the_mean_companion_acceptance(key):
-    """E[A] = S over tokens from q: A is an unbiased estimate of S, and knows more."""
-    _, drafter, third = models(ABC, key)
-    q, c = drafter.next_token(()), third.next_token(())
-    mean_acceptance = sum(q[x] * companion_acceptance(q, c, x) for x in range(3) if q[x] > 0)
-    assert similarity(q, c) == overlap(q, c) == mean_acceptance
 
 
 def test_floats_that_add_up_to_more_than_1_are_as_similar_as_can_be():
