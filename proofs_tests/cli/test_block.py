@@ -1,6 +1,7 @@
 """Commands that list the algorithms offer block verification."""
 
 from dataclasses import replace
+import re
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_test_file_declares_it(tmp_path: Path) -> None:
 def test_other_names_are_refused_with_those_that_there_are(command: str) -> None:
     result = specref(command, "examples.correct:verify", "--algorithm", "block_slrs")
     assert result.exit_code == 2
-    assert all(f"'{name}'" in result.output for name in declarable(tree=False))
+    assert set(declarable(tree=False)) <= set(re.findall(r"[\w-]+", result.output))
 
 
 @pytest.mark.deep
