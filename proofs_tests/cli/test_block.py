@@ -1,7 +1,7 @@
 """Commands that list the algorithms offer block verification."""
 
-from dataclasses import replace
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
