@@ -27,6 +27,8 @@ PUBLIC = "speculative"
 """The source whose rows name no lines: it is public, and `texts` has none of it."""
 UNTESTED = "not testable here"
 FOLDER = "SPECREF_PAPERS"
+BY_ROW = "claims/"
+"""Where a test is named by its row, so that the page names the file alone."""
 DIGITS = 12
 """Of a hash; its 48 bits tell apart any lines that a text may have."""
 HEAD = """# Claims
@@ -148,8 +150,6 @@ def page(ledger: dict[str, Any]) -> str:
         name, _, title = told["title"].partition(' "')
         lines.append(f"\n## {name.rstrip(',')}\n\n")
         lines.append(f"[{title.rstrip(chr(34))}]({told['link']}). {told['note']}\n\n")
-        if "in_short" in told:
-            lines.append(f"**In short:** {told['in_short']}\n\n")
         lines.append("| row | verdict | statement | where | found | tests |\n")
         lines.append("| --- | --- | --- | --- | --- | --- |\n")
         lines += [_line(row) for row in told["rows"]]
@@ -184,10 +184,11 @@ def where(row: Mapping[str, Any]) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     found = row["found"] + (f"; `{row['command']}`" if "command" in row else "")
-    tests = ", ".join(
-        f"[{name}](../proofs_tests/{file})"
+    named = dict.fromkeys(
+        (file, Path(file).stem.removeprefix("test_") if file.startswith(BY_ROW) else name)
         for file, name in (test.split("::") for test in row.get("tests", ()))
     )
+    tests = ", ".join(f"[{shown}](../proofs_tests/{file})" for file, shown in named)
     cells = (row["id"], f"**{row['verdict']}**", row["says"], where(row), found, tests)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
