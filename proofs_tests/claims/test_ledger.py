@@ -87,7 +87,7 @@ def test_each_row_has_its_tests_and_each_test_its_row():
 
 def test_tests_are_named_for_their_rows():
     assert misnamed(LEDGER) == [
-        "H1.2: claims/test_timor.py::test_t_0_rows_of_union_and_tli",
+        "H1.2: claims/test_timor.py::test_t_0_rows_of_the_table",
         "V.30: claims/test_verification.py::test_v_3_accepted_length",
     ]
 

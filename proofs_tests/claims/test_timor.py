@@ -368,19 +368,6 @@ def test_h4_7_q_prime_lives_on_shared_tokens():
     assert drafts == {((1, 0, 1),): 1}
 
 
-@pytest.mark.parametrize("relation", TOKEN_LEVEL)
-def test_t_0_rows_of_union_and_tli(relation):
-    """union accepts sum min(p, q), TLI sum min(p, q / q(T∩D)), both over shared tokens."""
-    for target, drafter in hashed_pairs([TOKEN_LEVEL[relation]]):
-        shared = intersection(target.vocabulary, drafter.vocabulary)
-        p = target.next_token(())
-        q = relabel(drafter.next_token(()), shared, len(p))
-        assert first_acceptance(union.step, target, drafter) == overlap(p, q)
-        assert first_acceptance(tli.step, target, drafter) == (
-            overlap(p, normalise(q)) if q.any() else 0
-        )
-
-
 def test_h0_1_expressible_texts_can_be_untokenisable():
     """T ->> D* and D* ->> T* do not keep greedy tokenisation from getting stuck."""
     vocabulary = words("a ab bc")
@@ -916,15 +903,6 @@ def test_o_4_temperature_0_target():
         assert found["tli"] == (q[2] / (q[0] + q[2]) if q[0] + q[2] else 0)
 
 
-@pytest.mark.parametrize("lookahead", [1, 2, 3])
-def test_t_0_rows_of_slem_and_slrs(lookahead):
-    """SLRS accepts sum min(p, psi) and SLEM sum p psi, psi the push-forward."""
-    for target, drafter in hashed_pairs(STRING_LEVEL, keys=2):
-        p, law = target.next_token(()), psi(target.vocabulary, drafter, (), lookahead)
-        assert first_acceptance(slrs.step, target, drafter, lookahead) == overlap(p, law)
-        assert first_match(target, drafter, lookahead) == (p * law).sum()
-
-
 @pytest.mark.parametrize(("target", "drafter"), TOKEN_LEVEL.values(), ids=TOKEN_LEVEL)
 def test_o_7_infinite_temperature_counts_tokens(target, drafter):
     """Uniform models: TLI accepts |T∩D| / |T|, union |T∩D| / max(|T|, |D|)."""
@@ -935,32 +913,36 @@ def test_o_7_infinite_temperature_counts_tokens(target, drafter):
     assert RULES["union"].acceptance_rate(*pair) == Fraction(shared, max(sizes))
 
 
-def test_t_0_the_table_of_acceptance_rates():
-    """Its rows, against enumeration; with psi by decompositions two of them are others."""
-    others = {"slem": 0, "slrs": 0}
-    for both in [TOKEN_LEVEL["equal"], *STRING_LEVEL]:
-        (target, drafter), *_ = hashed_pairs([both])
-        p, law = target.next_token(()), psi(target.vocabulary, drafter, (), 1)
-        shared = intersection(target.vocabulary, drafter.vocabulary)
-        q = relabel(drafter.next_token(()), shared, len(p))
+@pytest.mark.parametrize("both", [*TOKEN_LEVEL.values(), *STRING_LEVEL])
+def test_t_0_rows_of_the_table(both):
+    """Against enumeration and the rules' own rates; for text of up to three drafts."""
+    for target, drafter in hashed_pairs([both], keys=2):
+        p, q = target.next_token(()), drafter.next_token(())
+        q = relabel(q, intersection(target.vocabulary, drafter.vocabulary), len(p))
         printed = {
-            "union": overlap(p, q),
-            "tli": overlap(p, normalise(q)) if q.any() else 0,
-            "slem": (p * law).sum(),
-            "slrs": overlap(p, law),
+            ("union", 1): overlap(p, q),
+            ("tli", 1): overlap(p, normalise(q)) if q.any() else 0,
         }
-        if target.vocabulary == drafter.vocabulary:
-            printed["standard"] = overlap(p, drafter.next_token(()))
-        for name, rate in printed.items():
+        if both in STRING_LEVEL:
+            for n in (1, 2, 3):
+                law = psi(target.vocabulary, drafter, (), n)
+                printed |= {("slem", n): (p * law).sum(), ("slrs", n): overlap(p, law)}
+        for (name, n), rate in printed.items():
             counted = (
-                first_match(target, drafter, 1)
+                first_match(target, drafter, n)
                 if name == "slem"
-                else first_acceptance(RULES[name].step, target, drafter)
+                else first_acceptance(RULES[name].step, target, drafter, n)
             )
-            assert rate == counted == RULES[name].acceptance_rate(target, drafter, (), 1)
+            assert rate == counted == RULES[name].acceptance_rate(target, drafter, (), n)
+
+
+def test_t_0_psi_by_decompositions_has_other_rates_and_standard_is_refused():
+    others = {"slem": 0, "slrs": 0}
+    for target, drafter in hashed_pairs(STRING_LEVEL, keys=1):
+        p, law = target.next_token(()), psi(target.vocabulary, drafter)
         spelled = planted.psi_by_decompositions(target.vocabulary, drafter)
-        others["slem"] += (p * spelled).sum() != printed["slem"]
-        others["slrs"] += overlap(p, spelled) != printed["slrs"]
+        others["slem"] += (p * spelled).sum() != (p * law).sum()
+        others["slrs"] += overlap(p, spelled) != overlap(p, law)
     assert all(others.values())
     with pytest.raises(ValueError, match="another vocabulary"):
         is_lossless(standard.step, *hashed(*STRING_LEVEL[0]))
