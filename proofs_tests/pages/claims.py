@@ -33,7 +33,7 @@ DIGITS = 12
 """Of a hash; its 48 bits tell apart any lines that a text may have."""
 HEAD = """# Claims
 
-What five sources state about speculative decoding, and what came of each statement when it was
+What five sources state about speculative decoding, and the result of each statement when it was
 enumerated in fractions, simulated, or held against their own figures. Ten findings:
 
 """
