@@ -131,3 +131,53 @@ def test_joint_verification_is_compared_with_its_own_law() -> None:
     rightly = specref.check(blockwise, one_hot=False, algorithm="block", only=["joint/probed"])
     assert rightly.exit_code == 0
     assert specref.check(blockwise, one_hot=False, only=["joint/probed"]).exit_code == 0
+
+
+def drafting(
+    accept: float = 1.0, rest: str = "(p - q)+", bonus: str = "p"
+) -> Callable[..., tuple[int, ...]]:
+    """A step that drafts by itself; by default it is lossless."""
+
+    def drawn(law: Any, rng: Any) -> int:
+        ends = np.cumsum(np.asarray(law, dtype=float))
+        return int((ends <= rng.random() * ends[-1]).sum())
+
+    def step(
+        target: Any, drafter: Any, context: Any, lookahead: int, *, rng: Any
+    ) -> tuple[int, ...]:
+        drafts: list[tuple[int, Any]] = []
+        for _ in range(lookahead):
+            q = drafter.next_token((*context, *(x for x, _ in drafts)))
+            drafts.append((drawn(q, rng), q))
+        block: tuple[int, ...] = ()
+        for x, q in drafts:
+            p = target.next_token((*context, *block))
+            if not rng.random() * q[x] < accept * p[x]:
+                left = p if rest == "p" else np.maximum(p - q, 0)
+                return (*block, drawn(left, rng))
+            block = (*block, x)
+        last = target.next_token((*context, *block))
+        return (*block, drawn(q if bonus == "q" else last, rng))
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("planted", "name", "line"),
+    [
+        ({"accept": 1.3}, "accept[0]", "if not rng.random() * q[x]"),
+        ({"rest": "p"}, "residual[0]", "return int((ends <= rng.random()"),
+        ({"bonus": "q"}, "bonus", "return int((ends <= rng.random()"),
+    ],
+)
+def test_the_wrong_decision_of_a_step_is_named(
+    planted: dict[str, Any], name: str, line: str
+) -> None:
+    asked: Any = {"contract": "step", "only": ["joint/probed", "joint/probed-1-draft"]}
+    assert specref.check(drafting(), **asked).exit_code == 0
+    lines, start = inspect.getsourcelines(drafting)
+    place = start + next(n for n, text in enumerate(lines) if line in text)
+    for result in specref.check(drafting(**planted), **asked).failures:
+        wrong = result.evidence["decision"]
+        assert wrong["name"] == name
+        assert int(wrong["compared"].rpartition(":")[2]) == place

@@ -19,10 +19,11 @@ from specref.arrays import Floats, one_hot_rows
 from specref.chance import Chance, enumerate_paths
 from specref.contracts.batch import TreeBatch
 from specref.contracts.tree_rules import GivenRows, read
+from specref.models import Model
 from specref.probing.calls import Decision
 from specref.probing.probe import Probed
 from specref.probing.tracing import Cell
-from specref.rules import RULES
+from specref.rules import DEFAULT, RULES
 from specref.vocabulary import Tokens
 
 SAME = 1e-6
@@ -82,6 +83,9 @@ class Verified:
         The probability of these drafts.
     rule : str
         Its name, if it does something else with a draft than to compare p/q with a number.
+    drawn : bool
+        Whether the sampler draws the drafts itself: then they are not given, but any that the
+        drafter may draw.
     """
 
     probed: Probed
@@ -90,6 +94,7 @@ class Verified:
     drafts: Tokens
     weight: float = 1.0
     rule: str = ""
+    drawn: bool = False
 
 
 def verified_chain(
@@ -131,6 +136,21 @@ def verified_tree(probed: Probed, batch: TreeBatch, weight: float, rule: str) ->
     offers = dict(_offers(tree, (), ""))
     top_down = rule == TOP_DOWN
     return Verified(probed, right, offers, tuple(tokens), weight, "" if top_down else rule)
+
+
+def verified_step(
+    probed: Probed, target: Model, drafter: Model, context: Tokens, lookahead: int, rule: str
+) -> Verified:
+    """Of a step that drafts by itself: what it drafts and keeps, and what else comes."""
+    step = RULES[rule].step
+    right = _law(lambda chance: step(target, drafter, context, lookahead, chance))
+    offers: dict[Tokens, tuple[tuple[int, str], ...]] = {}
+    for block in right:
+        for i in range(min(len(block), lookahead)):
+            likely = np.flatnonzero(drafter.next_token((*context, *block[:i])) > 0)
+            offers[block[:i]] = tuple((token, f"[{i}]") for token in likely.tolist())
+    jointly = rule != DEFAULT
+    return Verified(probed, right, offers, (), 1.0, rule * jointly, drawn=True)
 
 
 def _law(run: Callable[[Chance], Tokens]) -> Law:
@@ -219,6 +239,7 @@ class _At:
             self._reaching(self.given.right),
         )
         cells, refused = self._cells(), 0
+        whole = has, right
         for token, site in self.given.offers.get(self.before, ()):
             mass = sum(has.values())
             if min(mass, sum(right.values())) <= SAME:
@@ -228,7 +249,11 @@ class _At:
             cells = [one for one in cells if not self._keeps(_outcome(one), token)]
             if abs(kept - should) * mass > SAME:
                 said = f"keeps draft {token} with {kept:.4f}; {self._rule(refused)} {should:.4f}"
-                pairs = product(keep, cells)
+                if self.given.drawn:
+                    shares = (self._share(law, token) for law in whole)
+                    of_both = "drafts and keeps token {} with {:.4f}; {} {:.4f}"
+                    said = of_both.format(token, next(shares), self._rule(0), next(shares))
+                pairs = product(keep, self._ending(cells))
                 wrong = self._named(f"{ACCEPT}{site}", said, pairs, [*keep, *cells])
                 yield len(self.before), self.given.weight * abs(kept - should) * mass, wrong
             has = {b: m for b, m in has.items() if not self._keeps(b, token)}
@@ -253,6 +278,8 @@ class _At:
             if drafts
             else "",
         }.get(refused, f"after {refused} siblings were rejected; what is left of p is")
+        if refused and self.given.drawn:
+            told = "after its draft was rejected; (p - q)+ over its sum is"
         told = f"after its drafts; {self.given.rule} has" if self.given.rule and refused else told
         said = f"gives token {worst} with {comes.get(worst, 0.0):.4f} {told} "
         said += f"{should.get(worst, 0.0):.4f}"
@@ -262,7 +289,14 @@ class _At:
         wrong = self._named(name, said, product(one, other), cells)
         yield i, self.given.weight * apart[worst] * mass, wrong
 
+    def _ending(self, cells: list[Cell]) -> list[Cell]:
+        """Of drafts that are drawn, the paths on which the block ends here."""
+        ends = [one for one in cells if len(_outcome(one)) == len(self.before) + 1]
+        return ends if self.given.drawn else cells
+
     def _rule(self, refused: int) -> str:
+        if self.given.drawn and not self.given.rule:
+            return "min(p, q) is"
         if self.given.rule:
             return f"{self.given.rule} verification has"
         if refused:
@@ -288,8 +322,10 @@ class _At:
     ) -> WrongDecision:
         """With the lines where paths part; if none does, of a number that is drawn in vain."""
         lines, unused = _lines(pairs), ""
+        if not (lines or name.startswith(ACCEPT)):  # of a token that never comes
+            lines = self.lines(name)
         if lines is None and self.given.probed.way == "traced":
-            unused = _unused(cells)
+            unused = _unused(cells, last=not name.startswith(ACCEPT))
             said += IN_VAIN if unused else NO_NUMBER
             if not (unused or name.startswith(ACCEPT)):
                 unused = _last_drawn(cells)
@@ -377,13 +413,13 @@ def _differ(one: Decision, other: Decision) -> bool:
     return (one.call, one.compared) == (other.call, other.compared) and one.way != other.way
 
 
-def _unused(cells: Sequence[Cell]) -> str:
-    """The first number that is drawn, and does not matter: file and line; empty if all do."""
+def _unused(cells: Sequence[Cell], *, last: bool) -> str:
+    """The first number that is drawn, and does not matter, or the last; empty if all do."""
     for cell in cells:
         used = {one.number for one in cell.decisions}
-        for n, request in enumerate(cell.requests):
-            if n not in used:
-                return _short(request.call.where)
+        vain = [one for n, one in enumerate(cell.requests) if n not in used]
+        if vain:
+            return _short(vain[-1 if last else 0].call.where)
     return ""
 
 

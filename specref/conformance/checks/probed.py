@@ -28,6 +28,7 @@ from specref.conformance.status import FIRST, Finding, Outcome, Status
 from specref.conformance.wrong_decision import (
     Verified,
     verified_chain,
+    verified_step,
     verified_tree,
     wrong_decision,
 )
@@ -368,7 +369,7 @@ def compared(
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if _is_off(found, judge):
-        wrong = wrong_decision(given or verified_chains(found, *models, judge.rule))
+        wrong = wrong_decision(given or verified(found, judge, *models))
         if wrong is not None:
             numbers["decision"] = {**asdict(wrong), "text": str(wrong)}
         return failed(
@@ -379,11 +380,27 @@ def compared(
     )
 
 
+def verified(
+    found: ProbedBlock,
+    judge: Judge,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+) -> list[Verified]:
+    """What the sampler and its rule do, to be compared; nothing for a loop."""
+    how = as_float(target), as_float(drafter), context, lookahead
+    if isinstance(judge.contract, StepContract):
+        return [verified_step(found.by_drafts[()], *how, judge.rule)]
+    if isinstance(judge.contract, ModelContract):
+        return []
+    return verified_chains(found, *how, judge.rule)
+
+
 def verified_chains(
     found: ProbedBlock, target: Model, drafter: Model, context: Tokens, lookahead: int, rule: str
 ) -> list[Verified]:
-    """What the sampler and its rule do with each chain of drafts; none of those of a step."""
-    target, drafter = as_float(target), as_float(drafter)
+    """What the sampler and its rule do with each chain of drafts."""
     verified = []
     for drafts, probed in found.by_drafts.items():
         p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
