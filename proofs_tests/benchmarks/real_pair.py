@@ -198,7 +198,7 @@ class Bigrams:
 
 
 def ngrams(pair: Pair, said: Said) -> None:
-    """Tokens per call on greedy and on sampled texts, for each number and length of drafts."""
+    """Tokens per call on greedy texts, for each number and length of drafts."""
     target = pair.target
     context, bigrams = context_drafts(1), Bigrams(target)
     strategies: dict[str, dict[str, Propose]] = {
@@ -206,18 +206,15 @@ def ngrams(pair: Pair, said: Said) -> None:
         "extended bigram": {"bigram": bigrams},
         "mixed": {"context": context, "bigram": bigrams},
     }
-    for name, temperature in (("greedy", 0.0), ("sampled", 1.0)):
-        made = texts(target, temperature)
-        table = [
-            {"strategy": strategy, "k": k, "w": w, "tokens per call": tokens_per_call(calls)}
-            for strategy, of in strategies.items()
-            for k, w in product(ROWS, WIDTHS)
-            for calls in [
-                [c for start, t in made for c in measure(of, start + t, k, w, len(start))]
-            ]
-        ]
-        tokens = sum(len(text) for _, text in made)
-        said(f"n-grams, {name}", {"texts": len(made), "tokens": tokens, "table": table})
+    made = texts(target, 0.0)
+    table = [
+        {"strategy": strategy, "k": k, "w": w, "tokens per call": tokens_per_call(calls)}
+        for strategy, of in strategies.items()
+        for k, w in product(ROWS, WIDTHS)
+        for calls in [[c for start, t in made for c in measure(of, start + t, k, w, len(start))]]
+    ]
+    tokens = sum(len(text) for _, text in made)
+    said("n-grams, greedy", {"texts": len(made), "tokens": tokens, "table": table})
 
 
 PARTS = {"ngrams": ngrams, "companions": companions}

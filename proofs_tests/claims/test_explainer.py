@@ -176,10 +176,13 @@ def test_l_7_optimal_k():
     k, speedup = printed_optimal_k(0.95, 0.001)
     assert (k, round(speedup, 2)) == (19, 12.22)
     alpha, cost = Fraction("0.95"), Fraction("0.001")
-    assert optimal_lookahead(alpha, cost) == 78
+    loop = best_printed(alpha, cost, most=100)
+    assert (loop, optimal_lookahead(alpha, cost)) == (79, 78)
+    assert round(float(printed_improvement(alpha, loop, cost)), 2) == 18.21
     assert round(float(best_improvement(alpha, cost)), 2) == 18.23
     grid = list(itertools.product(TWENTIETHS, COSTS))
     assert sum(printed_optimal_k(a, c)[0] != optimal_lookahead(a, c) for a, c in grid) == 87
+    assert sum(printed_optimal_k(a, c)[0] != best_printed(a, c) for a, c in grid) == 15
     assert sum(printed_optimal_k(a, c)[1] == 1 and is_faster(a, c) for a, c in grid) == 7
     assert len(grid) == 95
 
