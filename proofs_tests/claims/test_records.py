@@ -12,6 +12,7 @@ import pytest
 RECORDS = Path(__file__).parents[2] / "docs" / "records"
 REAL = json.loads((RECORDS / "real_models.json").read_text(encoding="utf-8"))
 BOTH = ["gemma_smollm2", "smollm2_gemma"]
+PAIR = json.loads((RECORDS / "real_pair.json").read_text(encoding="utf-8"))
 PATHS = REAL["parts"]["speed"]["gemma<-smollm2, cpu, float32"]["paths"]
 
 
@@ -108,3 +109,28 @@ def test_r_7_drafts_from_the_context_emit_more_than_one_token_a_call():
     """Transformers' prompt lookup: 2.46 greedy, 1.07 sampled."""
     greedy, sampled = (tokens_a_pass("transformers", "prompt lookup", x) for x in (False, True))
     assert round(greedy, 2) == 2.46 > round(sampled, 2) == 1.07 > 1
+
+
+def calls(strategy):
+    """{(k, w): tokens per call} of drafts on the target's greedy texts."""
+    found = PAIR["n-grams, greedy"]
+    assert (found["texts"], found["tokens"]) == (16, 512)
+    rows = [row for row in found["table"] if row["strategy"] == strategy]
+    return {(row["k"], row["w"]): row["tokens per call"] for row in rows}
+
+
+def test_r_7_context_drafts_of_the_published_target():
+    found = calls("context")
+    assert min(found.values()) == found[1, 1] == 1.2518
+    assert max(found.values()) == found[10, 4] == 1.4755
+
+
+def test_r_9_greater_k_or_w_raise_tokens_per_call():
+    """Of each strategy no cell is less than the one before; of mixed drafts each is more."""
+    for strategy in ("context", "extended bigram", "mixed"):
+        found = calls(strategy)
+        for k, w in found:
+            less = [found[key] for key in found if key[0] <= k and key[1] <= w and key != (k, w)]
+            assert found[k, w] >= max(less, default=1)
+            assert strategy != "mixed" or found[k, w] > max(less, default=1)
+    assert [round(calls("mixed")[10, w], 2) for w in (1, 2, 4)] == [1.69, 1.99, 2.22]
