@@ -21,10 +21,10 @@ LAYERS = {
         "suggestions supervised tracebacks validation vocabulary wings"
     ),
     "rules: every rule as its paper prints it, what is known of it, and the table of all": (
-        "algorithms batched machines rules theory"
+        "algorithms batched rules theory"
     ),
     "proof: exact laws, tests on samples, and wrong samplers to try them on": (
-        "proofs simulate statistics zoo"
+        "proofs statistics tables zoo"
     ),
     "judging: how somebody's sampler is called, and the questions that are put to it": (
         "adapters conformance contracts probing process"

@@ -19,9 +19,9 @@ from specref.proofs.everywhere.proof import first_runs, is_lossless_everywhere
 from specref.proofs.everywhere.solver import is_installed
 from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import is_lossless_loop
-from specref.simulate import simulate
 from specref.spoiled import SpoiledError, unspoiled
 from specref.statistics import Campaign, run
+from specref.tables import simulate
 from specref.zoo import MUTANTS
 
 ABC = Vocabulary("abc")

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.intp]
 Bools: TypeAlias = NDArray[np.bool_]
 NO_TOKEN = -1
 

@@ -1,8 +1,8 @@
-"""The table of all rules: what each needs, and which closed forms and twins it has.
+"""The table of all rules: what each needs, and which closed forms it has.
 
 A rule is listed here once, and every other list of rules is made from this one. Each rule has a
-`step`. What else there is of it is optional: a closed form of what is accepted, a machine for the
-batched twin, a verification of drafts that are given. Where a part is asked for that a rule
+`step`. What else there is of it is optional: a closed form of what is accepted, a verification of
+drafts that are given. Where a part is asked for that a rule
 lacks, it is reported as not applicable.
 """
 
@@ -38,9 +38,6 @@ from specref.algorithms.trees.k_seq import smallest_rho
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
-from specref.machines import machines
-from specref.machines.block import BlockVerification
-from specref.machines.machines import Machine
 from specref.models import Model
 from specref.theory import acceptance
 from specref.theory import multi_draft as multi_draft_theory
@@ -98,8 +95,8 @@ class Rule:
     accepts_first : callable, optional
         (p, q) -> the probability that a draft of the first position is accepted; for rules
         without `accepted_lengths`.
-    machine : callable, optional
-        (target, drafter, context, lookahead) -> what the batched twin walks through.
+    sampled : bool
+        Whether the main job draws blocks of it by the million, too.
     verify : callable, optional
         (target, context, drafts, chance) -> block, for drafts over the target's vocabulary that
         are given: what samplers of the contract ``verify`` do.
@@ -125,7 +122,7 @@ class Rule:
     accepts_equals: bool = False
     accepted_lengths: Lengths | None = None
     accepts_first: First | None = None
-    machine: Callable[[Model, Model, Tokens, int], Machine] | None = None
+    sampled: bool = False
     verify: Verify | None = None
     coins: CoinOrder | None = None
     verify_tree: topdown.Verify | None = None
@@ -262,7 +259,7 @@ RULES: Mapping[str, Rule] = _table(
         autoregressive.step,
         vocabularies="two",
         accepted_lengths=acceptance.autoregressive,
-        machine=machines.Autoregressive,
+        sampled=True,
     ),
     Rule(
         "standard",
@@ -270,7 +267,7 @@ RULES: Mapping[str, Rule] = _table(
         standard.step,
         accepts_equals=True,
         accepted_lengths=acceptance.standard,
-        machine=machines.Standard,
+        sampled=True,
         verify=standard.verify,
         coins="token by token",
         vectors=True,
@@ -282,7 +279,7 @@ RULES: Mapping[str, Rule] = _table(
         vocabularies="two",
         accepts_equals=True,
         accepted_lengths=acceptance.union,
-        machine=machines.Union,
+        sampled=True,
         vectors=True,
     ),
     Rule(
@@ -293,7 +290,7 @@ RULES: Mapping[str, Rule] = _table(
         restricts=True,
         accepts_equals=True,
         accepted_lengths=acceptance.tli,
-        machine=machines.TokenLevelIntersection,
+        sampled=True,
         vectors=True,
     ),
     Rule(
@@ -302,7 +299,7 @@ RULES: Mapping[str, Rule] = _table(
         slem.step,
         vocabularies="two by text",
         accepted_lengths=acceptance.slem,
-        machine=machines.StringLevelExactMatch,
+        sampled=True,
         vectors=True,
     ),
     Rule(
@@ -312,7 +309,7 @@ RULES: Mapping[str, Rule] = _table(
         vocabularies="two by text",
         accepts_equals=True,
         accepted_lengths=acceptance.slrs,
-        machine=machines.StringLevelRejectionSampling,
+        sampled=True,
         vectors=True,
     ),
     Rule(
@@ -321,7 +318,7 @@ RULES: Mapping[str, Rule] = _table(
         block.step,
         accepts_equals=True,
         accepted_lengths=acceptance.block,
-        machine=BlockVerification,
+        sampled=True,
         verify=block.verify,
         coins="jointly",
         vectors=True,

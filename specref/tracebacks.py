@@ -13,8 +13,6 @@ JUDGED = (
     "adapters",
     "algorithms",
     "examples",
-    "machines",
-    "simulate",
     "torch_backend",
     "zoo",
 )

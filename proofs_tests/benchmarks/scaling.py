@@ -28,7 +28,7 @@ from specref.statistics import Campaign, run
 from specref.models import hashed_model, as_float
 from specref.chance import Sampled
 from specref.algorithms import standard
-from specref.simulate import tabulate, draw_blocks
+from specref.tables import tabulate, draw_blocks
 letters = Vocabulary("abcdefgh")
 target, drafter = (as_float(hashed_model(letters, key)) for key in "pq")
 arguments, budget = (target, drafter, (), 2), int(sys.argv[1])

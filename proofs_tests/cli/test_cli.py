@@ -249,7 +249,7 @@ def test_verify_tries_every_rule_on_every_case(
     assert [report["algorithm"] for report in reports] == every
     assert [line.split()[0] for line in result.stdout.splitlines()[2 : 2 + len(every)]] == every
     assert proved == dict.fromkeys(product(every, map(str, cases_of("quick"))), 1)
-    assert drawn == {name: 1 for name in every if name in RULES and RULES[name].machine}
+    assert drawn == {name: 1 for name in every if name in RULES and RULES[name].sampled}
 
 
 @pytest.mark.usefixtures("small_job")

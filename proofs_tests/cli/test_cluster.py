@@ -24,10 +24,10 @@ from specref.examples.correct import verify as correct
 from specref.models import iid_model
 from specref.report.kit import kit_record
 from specref.report.machine import as_json
-from specref.simulate import draw_blocks, tabulate
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
+from specref.tables import draw_blocks, tabulate
 from specref.verification import main_job
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.table import TRIED

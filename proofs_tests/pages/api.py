@@ -23,7 +23,7 @@ MODULES = (
     "specref.probing",
     "specref.proofs",
     "specref.statistics",
-    "specref.simulate",
+    "specref.tables",
     "specref.zoo",
     "specref.process",
     "specref.torch_backend",

@@ -252,7 +252,7 @@ def output_distribution(
     _check_arguments(step, target, drafter, context)
     blocks: Law = {}
     paths = 0
-    program = _program(step, target, drafter, context, lookahead)
+    program = program_of(step, target, drafter, context, lookahead)
     with unspoiled(), watched(target, drafter, tuple(context), lookahead):
         for path in enumerate_paths(program, max_paths, twice=True):
             if isinstance(path.weight, float):
@@ -270,7 +270,7 @@ def asks_chance(
 ) -> bool:
     """Whether a step takes a decision from its chance on its first path."""
     chance = Exact()
-    _program(step, target, drafter, context, lookahead)(chance)
+    program_of(step, target, drafter, context, lookahead)(chance)
     return bool(chance.requests)
 
 
@@ -281,7 +281,7 @@ def trace_to(
 
     If none leads there, one whose block agrees with them longest. Of those the likeliest.
     """
-    program = _program(step, target, drafter, context, lookahead)
+    program = program_of(step, target, drafter, context, lookahead)
 
     def closeness(path: Path[Tokens]) -> tuple[bool, int, bool, Probability]:
         block = path.outcome
@@ -319,7 +319,7 @@ def shares_of(
     1/8 accept[0] no, residual, then the target
     """
     tokens = difference.tokens
-    program = _program(step, target, drafter, context, lookahead)
+    program = program_of(step, target, drafter, context, lookahead)
     shares: dict[str, Probability] = {}
     for path in enumerate_paths(program):
         block = path.outcome
@@ -349,10 +349,22 @@ def _agreement(left: Tokens, right: Tokens) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
-def _program(
+def program_of(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> Callable[[Chance], Tokens]:
-    # A rule gets models and vocabularies of its own: what it does to them spoils no judge.
+    """One iteration of a step, as a program of its chance; what it returns is checked.
+
+    It gets models and vocabularies of its own: what it does to them spoils no judge.
+
+    Examples
+    --------
+    >>> from specref.algorithms import autoregressive
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> target = iid_model(Vocabulary("a"), [1])
+    >>> program_of(autoregressive.step, target, target, (), 1)(Exact())
+    (0,)
+    """
     given = OwnModel(target)
     other = given if drafter is target else OwnModel(drafter)
 

@@ -113,7 +113,7 @@ PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(
     {
         "accepted lengths": lambda rule: rule.accepted_lengths is not None,
         "first acceptance": lambda rule: bool(rule.accepted_lengths or rule.accepts_first),
-        "twin": lambda rule: rule.machine is not None,
+        "twin": lambda rule: rule.sampled,
         "coins": lambda rule: rule.coins is not None,
         "vectors": lambda rule: rule.vectors,
     }

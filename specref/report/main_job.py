@@ -63,7 +63,7 @@ def _checks_row(report: AlgorithmReport) -> list[Text | str]:
 
 def unsampled(report: AlgorithmReport) -> str:
     """The cell of a rule that has no sampled blocks."""
-    return "not run" if TRIED[report.algorithm].machine else "n/a"
+    return "not run" if TRIED[report.algorithm].sampled else "n/a"
 
 
 def _marked(what: str, holds: bool) -> Text:
@@ -76,12 +76,12 @@ def checks_legend(verification: Verification) -> Prose:
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
         f"and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
-        f"vocabularies the rule is not defined for, a listing that divides 0 by 0, or no "
-        f"batched twin; paths: random paths "
+        f"vocabularies the rule is not defined for, a listing that divides 0 by 0, or a "
+        f"rule that is not sampled; paths: random paths "
         f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens, where "
         f"an iteration has at most {LOOP_PATHS} paths; accept: "
         f"formula equals the enumerated law of the accepted length, or of the first acceptance, "
-        f"where there is one. sampled: one campaign on blocks of the batched twin; a sampler at "
+        f"where there is one. sampled: one campaign on blocks of the rule; a sampler at "
         f"'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
         f"chance of a false alarm in the campaign; blocks: on its pairs together.",
         "dim",

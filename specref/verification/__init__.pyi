@@ -11,7 +11,7 @@ from specref.verification.rules import Refutation as Refutation
 from specref.verification.rules import RuleReport as RuleReport
 from specref.verification.rules import prove as prove
 from specref.verification.rules import rule_cases as rule_cases
-from specref.verification.sampled import TwinSampler as TwinSampler
+from specref.verification.sampled import BlockSampler as BlockSampler
 from specref.verification.sampled import sample as sample
 from specref.verification.situations import SITUATIONS as SITUATIONS
 from specref.verification.situations import Situation as Situation

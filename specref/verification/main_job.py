@@ -28,7 +28,7 @@ def verify(
     advance: Advance = lambda algorithm: None,
     executor: Executor | None = None,
 ) -> Verification:
-    """Prove every rule over the toy pairs, and sample each that has a batched twin once.
+    """Prove every rule over the toy pairs, and sample those that say so once.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def verify(
         sampled = {
             name: workers.start(_Samples(name, TRIALS[profile], EPS[profile], seed))
             for name in TRIED
-            if TRIED[name].machine
+            if TRIED[name].sampled
         }
         starts = range(0, len(cases_of(profile)), CASES_IN_A_JOB)
         proofs = {

@@ -23,7 +23,7 @@ class AlgorithmReport:
     failures : tuple of str
         One line for each case that failed.
     monte_carlo : CampaignReport
-        Of blocks from the batched twin: their joint law, and their accepted lengths.
+        Of sampled blocks: their joint law, and their accepted lengths.
     acceptance : tuple of MeasuredAcceptance
         Of the same blocks: acceptance with exact intervals, beside the closed forms.
     seconds : float
@@ -73,7 +73,7 @@ class AlgorithmReport:
             found.append("nothing was proved")
         if not rule.lossless and not self.refuted:
             found.append("published as it is, and not refuted")
-        if self.monte_carlo is None and rule.machine:
+        if self.monte_carlo is None and rule.sampled:
             found.append("nothing was sampled")
         if self.monte_carlo is not None and not self.sampled_ok:
             sampled = self.monte_carlo

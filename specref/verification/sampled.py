@@ -1,23 +1,23 @@
-"""The sampled part of the main job: one campaign over the batched twin of each algorithm."""
+"""The sampled part of the main job: one campaign over blocks of each rule."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specref.pairs import Pair, toy_pairs
 from specref.rules import RULES
-from specref.simulate import Tables, draw_blocks, tabulate
 from specref.statistics.campaign.acceptance import MeasuredAcceptance, measure_acceptance
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
+from specref.tables import Tables, draw_blocks, tabulate
 from specref.verification.exact import LOOP_LOOKAHEAD, applies
 from specref.zoo import MUTANTS
 
 SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
 
 
-class TwinSampler:
-    """Blocks of the batched twin, by the name of the pair; picklable."""
+class BlockSampler:
+    """Blocks of a rule, by the name of the pair; picklable."""
 
     def __init__(self, tables: dict[str, Tables]) -> None:
         self.tables = tables
@@ -29,7 +29,7 @@ class TwinSampler:
 def sample(
     algorithm: str, trials: int, eps: float, seed: int
 ) -> tuple[CampaignReport, tuple[MeasuredAcceptance, ...]]:
-    """One campaign over the batched twin of an algorithm, on pairs it is defined for.
+    """One campaign over blocks of a rule, on pairs it is defined for.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def sample(
         arguments = (pair.target, pair.drafter, (), LOOP_LOOKAHEAD)
         campaign.case(*arguments, algorithm=algorithm, name=pair.name, mutants=MUTANTS)
         tables[pair.name] = tabulate(algorithm, *arguments)
-    report = run(campaign, TwinSampler(tables), budget=trials, seed=seed)
+    report = run(campaign, BlockSampler(tables), budget=trials, seed=seed)
     alpha = campaign.alpha / len(campaign.cases)
     measured = tuple(
         measure_acceptance(case.name, case.lengths, case.accepted, alpha)

@@ -23,7 +23,7 @@ from specref.contrib.speed.speedup import expected_block_length, walltime_improv
 from specref.contrib.speed.traces import Classes, Traces, constant
 from specref.models import hashed_model
 from specref.rules import RULES
-from specref.simulate import simulate
+from specref.tables import simulate
 from specref.theory.goodput import survival
 
 ALPHA = 1e-9

@@ -10,12 +10,12 @@ import pytest
 
 from specref.arrays import Floats, Ints
 from specref.models import Model
-from specref.simulate import tabulate
 from specref.statistics import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
 from specref.statistics.campaign.acceptance import measure_acceptance
 from specref.statistics.campaign.drawing import batches
+from specref.tables import tabulate
 from specref.tracebacks import PACKAGE
-from specref.verification import TwinSampler
+from specref.verification import BlockSampler
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS
 
@@ -30,8 +30,8 @@ def campaign(eps: float | None = None) -> Campaign:
     return started
 
 
-def twin(algorithm: str = "standard") -> TwinSampler:
-    return TwinSampler({"c": tabulate(algorithm, *ARGUMENTS)})
+def twin(algorithm: str = "standard") -> BlockSampler:
+    return BlockSampler({"c": tabulate(algorithm, *ARGUMENTS)})
 
 
 def outcome(executor=None) -> tuple:
@@ -107,7 +107,7 @@ def test_another_seed_gives_other_samples() -> None:
 
 def test_a_lossy_sampler_stops_early() -> None:
     drafter = (FIXTURE.drafter, FIXTURE.drafter, (), FIXTURE.lookahead)
-    wrong = TwinSampler({"c": tabulate("standard", *drafter)})
+    wrong = BlockSampler({"c": tabulate("standard", *drafter)})
     report = run(campaign(), wrong, budget=10_000_000, seed=1)
     assert report.verdict == Verdict.LOSSY
     assert report.trials <= 10_000
@@ -204,7 +204,7 @@ def test_assert_lossless() -> None:
     report = assert_lossless(campaign(eps=0.02), twin(), budget=100_000, seed=3)
     assert report.verdict == Verdict.LOSSLESS_WITHIN_EPS
     drafter = (FIXTURE.drafter, FIXTURE.drafter, (), FIXTURE.lookahead)
-    wrong = TwinSampler({"c": tabulate("standard", *drafter)})
+    wrong = BlockSampler({"c": tabulate("standard", *drafter)})
     with pytest.raises(AssertionError, match="LOSSY"):
         assert_lossless(campaign(), wrong, budget=10_000, seed=3)
     with pytest.raises(AssertionError, match="stopped early"):

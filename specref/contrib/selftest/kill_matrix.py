@@ -236,7 +236,7 @@ def _has_contract(entry: Entry) -> bool:
     if entry.make is not None or entry.generate is not None or entry.figure is not None:
         return True
     # The kit knows the lengths that these rules accept, and samples their steps.
-    known = entry.rule in RULES and RULES[entry.rule].machine is not None
+    known = entry.rule in RULES and RULES[entry.rule].sampled
     return entry.is_step and known and entry.case is None
 
 

@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from specref.arrays import Floats
+from specref.arrays import Floats, Integers
 from specref.contrib.speed.schedulers import Profile, Schedule, checked_lookahead
 from specref.contrib.speed.traces import Iterations
-from specref.simulate.tables import Integers
 
 MOST_COMBINATIONS = 4096
 ROUNDING = 1e-12

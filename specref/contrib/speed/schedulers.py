@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from specref.algorithms.lookahead import positions
-from specref.arrays import Floats
+from specref.arrays import Floats, Integers
 from specref.contrib.speed.traces import Iterations
-from specref.simulate.tables import Integers
 from specref.theory.goodput import checked_latencies
 
 

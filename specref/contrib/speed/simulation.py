@@ -11,10 +11,10 @@ from numbers import Integral
 
 import numpy as np
 
+from specref.arrays import Integers
 from specref.contrib.speed.schedulers import Profile, Scheduler
 from specref.contrib.speed.tallies import SpeedReport, Tally
 from specref.contrib.speed.traces import Source
-from specref.simulate.tables import Integers
 
 CHUNK = 1 << 16
 

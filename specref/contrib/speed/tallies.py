@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specref.arrays import Floats
-from specref.simulate.tables import Integers
+from specref.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from specref.arrays import Floats
+from specref.arrays import Floats, Integers
 from specref.distributions import as_distribution
-from specref.simulate.tables import Integers
 
 Shape = tuple[int, int, int]
 

@@ -76,7 +76,7 @@ class Campaign:
     --------
     >>> import numpy as np
     >>> from specref.models import hashed_model
-    >>> from specref.simulate import simulate
+    >>> from specref.tables import simulate
     >>> from specref.vocabulary import Vocabulary
     >>> abc = Vocabulary("abc")
     >>> target, drafter = hashed_model(abc, "p"), hashed_model(abc, "q")

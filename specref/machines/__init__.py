@@ -1,1 +1,0 @@
-"""Seven of the rules as state machines, through which the batched twin walks."""
