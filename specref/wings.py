@@ -9,8 +9,8 @@ points of theirs, in the group ``specref.TABLE``, and come after::
     mine = "my_package.rules:RULE"
 
 What an entry names is one thing (a `Rule`, a `Check`, a `Contract`, an `Implementation`, a click
-command), or a tuple of such things. One more table
-has functions whose text `specref doctor` shows.
+command), or a tuple of such things. Two more tables
+have functions whose text `specref doctor` shows, and the forms of JSON reports.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeAlias
 
-Table: TypeAlias = Literal["commands", "contracts", "checks", "implementations", "rules", "doctor"]
+Table: TypeAlias = Literal[
+    "commands", "contracts", "checks", "implementations", "rules", "doctor", "reports"
+]
 OWN: dict[Table, dict[str, str]] = {
     "commands": {
         "zoo": "specref.contrib.selftest.command:zoo_command",
@@ -32,6 +34,13 @@ OWN: dict[Table, dict[str, str]] = {
         "collect": "specref.contrib.compare.collect_command:collect_command",
     },
     "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
+    "reports": {
+        "engines": "specref.contrib.engines.board_report:REPORTS",
+        "checkpoints": "specref.contrib.checkpoints.report:REPORTS",
+        "speed": "specref.contrib.speed.report:REPORTS",
+        "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
+        "selftest": "specref.contrib.selftest.reports:REPORTS",
+    },
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {

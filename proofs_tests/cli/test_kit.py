@@ -14,7 +14,7 @@ from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
 from specref.contracts.table import VERIFY
-from specref.contrib.selftest import matrices as zoo_module
+from specref.contrib.selftest import command as zoo_module
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
 LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)

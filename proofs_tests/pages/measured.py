@@ -19,9 +19,17 @@ from typing import Any
 from proofs_tests.pages.console_blocks import ROOT
 from specref.contrib.selftest.kill_matrix import STAGES as ALL_STAGES
 from specref.contrib.selftest.kill_matrix import Matrix, Row, row_of
-from specref.contrib.selftest.kills_report import family, zoo_markdown
+from specref.contrib.selftest.kills_report import (
+    ABOUT,
+    entries_table,
+    family,
+    headline,
+    missed,
+)
+from specref.report.document import Document, Heading, Part, bullets, markdown
 from specref.report.dominance import Told, dominance_page, told
-from specref.report.everywhere_table import everywhere_page
+from specref.report.everywhere_table import answers_document
+from specref.report.layout import Prose
 from specref.report.machine import write_json
 from specref.verification.dominance import Question, ask, questions_of
 from specref.verification.everywhere import Answer, Box, box_of, harder, prove_box
@@ -71,12 +79,12 @@ def unknown(names: Sequence[str], command: str) -> str:
 def killed(id_: str) -> Line:
     """A row of the kill matrix, as its page shows it."""
     row = row_of(id_, {"detect_tv": DETECT_TV, "seed": SEED}, ALL_STAGES, first=False)
-    missed = [one for one in row.asked - set(row.killers) if one.startswith("joint/")]
+    passed = [one for one in row.asked - set(row.killers) if one.startswith("joint/")]
     return {
         "id": id_,
         "tv": None if row.variation is None else round(row.variation, 4),
         "killed_by": list(dict.fromkeys(map(family, row.killers))),
-        "passes": sorted(missed) if row.killers else [],
+        "passes": sorted(passed) if row.killers else [],
     }
 
 
@@ -91,6 +99,7 @@ def matrix() -> Matrix:
         ),
         SEED,
         DETECT_TV,
+        whole=False,  # of checks that are idle, the record says nothing
     )
 
 
@@ -98,7 +107,36 @@ def zoo_page() -> str:
     """The page of the zoo."""
     found = matrix()
     new = sorted(set(ALL) - {row.id for row in found.rows})
-    return zoo_markdown(found, pictured=True) + "\n" + unknown(new, "zoo")
+    made = (
+        f"Written by `python -m proofs_tests.pages.measured zoo` (seed {SEED}, --detect-tv "
+        f"{DETECT_TV:g})."
+    )
+    picture = PICTURE.format(said=said_of_heat_map(**found.counts))
+    parts: list[Part] = [
+        *(Prose(line) for line in found.problems),
+        *(Prose(made), Prose(ABOUT), Prose(picture), Prose(HOW), entries_table(found)),
+        *(Heading("What each fixture alone would miss"), *bullets(missed(found))),
+    ]
+    return markdown(Document("The zoo", *headline(found), parts)) + "\n" + unknown(new, "zoo")
+
+
+PICTURE = (
+    '<picture><source media="(prefers-color-scheme: dark)" srcset="../pictures/kills-dark.svg">'
+    '<img alt="{said}" src="../pictures/kills-light.svg" width="640"></picture>'
+)
+HOW = (
+    "A line for each known bug, and at the left where it departs from its rule; a column for each "
+    "stage of checks. An empty cell is a stage that the bug passed, or whose checks are for "
+    "another contract."
+)
+
+
+def said_of_heat_map(mutants: int, killed: int, **others: int) -> str:
+    """What the heat map shows, in words."""
+    return (
+        f"Heat map of {mutants} planted bugs, by where they are, against {len(ALL_STAGES)} stages "
+        f"of checks: {killed} fail at least one stage."
+    )
 
 
 # Steps of the zoo, for every p and q
@@ -130,7 +168,7 @@ def everywhere_zoo_page() -> str:
     known = {line["rule"]: line for line in lines("everywhere_zoo")}
     answers = [answer_of(known[id_]) for id_ in asked if id_ in known]
     command = "python -m proofs_tests.pages.measured everywhere_zoo"
-    page = everywhere_page(answers, command, zoo=True)
+    page = markdown(answers_document(answers, command, zoo=True, linked=True))
     return page + unknown([id_ for id_ in asked if id_ not in known], "everywhere_zoo")
 
 

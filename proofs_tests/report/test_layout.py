@@ -17,7 +17,7 @@ from specref.cli import main
 from specref.cli import verify as verify_command
 from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage, Status
-from specref.contrib.selftest import matrices as zoo_command
+from specref.contrib.selftest import kill_matrix as zoo_command
 from specref.contrib.selftest.kill_matrix import Matrix, Row
 from specref.report.layout import Column, Prose, Table
 from specref.verification import cases_of, verify

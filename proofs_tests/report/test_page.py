@@ -36,18 +36,20 @@ from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
-from specref.contrib.selftest.html import trigger_html, zoo_html
 from specref.contrib.selftest.kill_matrix import Matrix, Row, kill_matrix
+from specref.contrib.selftest.kills_report import kills_document
 from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow
+from specref.contrib.selftest.triggers_report import triggers_document
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.charts import bars, curve, intervals
+from specref.report.html import page_of
 from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html, replay_line
-from specref.report.main_job_html import verification_html
+from specref.report.main_job import verification_document
 from specref.report.page import STYLE, element, html_page, link_of, table
-from specref.report.rules_html import rule_html
-from specref.verification import AlgorithmReport, Verification, prove
+from specref.report.rules import rule_document
+from specref.verification import AlgorithmReport, RuleReport, Verification, prove
 from specref.zoo import MUTANTS
 from specref.zoo.standard.printed import algorithm_5
 
@@ -80,7 +82,7 @@ ENTRIES = ("counts-bonus-as-accepted", "companion-judges-the-draft")
 
 @pytest.fixture(scope="module")
 def pages(failing: Report, passing: Report) -> dict[str, str]:
-    rule = partial(rule_html, "my_rules:<step>")
+    rule = partial(page_of_rule, "my_rules:<step>")
     rows = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), None)
     reports = (AlgorithmReport("standard", 3, 7), AlgorithmReport("tli", failures=("<none>",)))
     return {
@@ -90,10 +92,14 @@ def pages(failing: Report, passing: Report) -> dict[str, str]:
         "refuted": rule(prove(algorithm_5, only=("toy pairs",))),
         "proved": rule(prove(standard.step, only=("toy pairs",))),
         "raised": rule(prove(raising, only=("equal rows",))),
-        "zoo": zoo_html(kill_matrix(ENTRIES)),
-        "triggers": trigger_html(TriggerMatrix((rows,), 0)),
-        "verify": verification_html(Verification("quick", 3, 5, reports)),
+        "zoo": page_of(kills_document(kill_matrix(ENTRIES))),
+        "triggers": page_of(triggers_document(TriggerMatrix((rows,), 0))),
+        "verify": page_of(verification_document(Verification("quick", 3, 5, reports))),
     }
+
+
+def page_of_rule(name: str, report: RuleReport) -> str:
+    return page_of(rule_document(name, report))
 
 
 def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
@@ -307,7 +313,7 @@ def test_without_a_name_on_the_command_line_it_is_python(passing: Report) -> Non
 
 def test_a_counterexample_is_told_decision_by_decision(pages: dict[str, str]) -> None:
     text = Page(pages["refuted"]).text
-    assert "3/8 of the completed block" in text
+    assert "total variation of the completed block: 3/8" in text
     assert "draft[0] 0 with probability 3/4 from (3/4, 1/4)" in text
     assert "token 0 p = 1/2, q = 3/4" in text
     assert "Lossless on every case" in Page(pages["proved"]).text
@@ -324,20 +330,16 @@ def refuses(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any
     return (chance.draw(drafter.next_token(context), "again, one"),)
 
 
-def path_of(page: str) -> str:
-    return page.split("decision by decision")[1].split("</table>")[0]
+def path_of(page: str) -> list[str]:
+    return page.split("  a path, block ")[1].split("</pre>")[0].splitlines()[1:]
 
 
 def test_sites_with_spaces_stay_whole() -> None:
-    cells = r"<td[^>]*>([^<]*)</td>" * 3
-    page = rule_html("mine", prove(named, only=("toy pairs",)))
-    rows = re.findall(cells, path_of(page))
-    assert [row[:2] for row in rows] == [("draft of the first token", "0")]
-    assert rows[0][2].startswith("with probability ")
-    page = rule_html("mine", prove(refuses, only=("toy pairs",)))
-    rows = re.findall(cells, path_of(page))
-    assert [row[0] for row in rows] == ["is it\tkept", "again, one"]
-    assert rows[0][1:] in [(said, "with probability 1/2") for said in ("yes", "no")]
+    (line,) = path_of(page_of_rule("mine", prove(named, only=("toy pairs",))))
+    assert re.fullmatch(r" +draft of the first token +0 +with probability .*", line)
+    kept, again = path_of(page_of_rule("mine", prove(refuses, only=("toy pairs",))))
+    assert re.fullmatch(r" +is it\tkept +(yes|no) +with probability 1/2", kept)
+    assert again.strip().startswith("again, one ")
 
 
 @pytest.mark.parametrize(
@@ -357,20 +359,18 @@ def test_the_headline_of_the_zoo_is_about_what_was_run(
 ) -> None:
     asked = frozenset({"joint/wide"})
     rows = tuple(Row(id_, ("joint/wide",) * (id_ in MUTANTS), asked, None) for id_ in ids)
-    few, every = (zoo_html(Matrix(rows, 0, 0.1, whole)) for whole in (False, True))
+    few, every = (page_of(kills_document(Matrix(rows, 0, 0.1, whole))) for whole in (False, True))
     assert f"specref zoo {headline}" in Page(few).text
     assert "Every mutant" not in few
     assert "Every mutant is killed, every control passes, no check is idle" in every
 
 
-def test_the_heat_map_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
+def test_the_zoo_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
     page = Page(pages["zoo"])
     assert "2 of 2 mutants killed" in page.text
-    shares = [one["style"] for one in page.all("td") if one.get("class") == "some"]
-    assert set(shares) == {"--share: 50%"}
     assert {"counts-bonus-as-accepted", "1/1"} <= set(page.text.split())
     survivor = Matrix((Row("residual-is-p", (), frozenset({"joint/wide"}), None),), 0, 0.1, False)
-    wrong = Page(zoo_html(survivor)).text
+    wrong = Page(page_of(kills_document(survivor))).text
     assert "1 problems" in wrong
     assert "mutant residual-is-p survives" in wrong
 

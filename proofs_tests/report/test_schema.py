@@ -24,7 +24,7 @@ from specref.cli import main
 from specref.conformance import suite
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.report import schema
+from specref.report import forms, kit_records, schema
 from specref.report.kit import kit_record
 from specref.report.machine import as_json
 from specref.zoo.standard.printed import algorithm_5
@@ -84,7 +84,7 @@ def test_reports_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(result.evidence for result in report.results) or name == "raising"
     text = as_json(kit_record(report))
     assert_fits("check", text)
-    known = schema.EVIDENCE.keys()
+    known = kit_records.EVIDENCE.keys()
     for result in json.loads(text)["results"]:
         assert result["evidence"].keys() <= known, result["id"]
 
@@ -134,7 +134,7 @@ def test_a_file_is_written_for_each_kind(tmp_path: Path) -> None:
 
 
 def test_a_kind_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ValueError, match="kind = 'replay': expected one of check, engines, "):
+    with pytest.raises(ValueError, match="kind = 'replay': expected one of check, prove, "):
         schema.read_schema("replay")
 
 
@@ -177,14 +177,14 @@ def test_schemas_are_schemas_and_closed(kind: str) -> None:
     seen = list(objects(built))
     open_ = [one for one in seen if one.get("additionalProperties") is not False]
     assert len(open_) == (kind == "check")
-    assert all(one["properties"].keys() == schema.EVIDENCE.keys() for one in open_)
+    assert all(one["properties"].keys() == kit_records.EVIDENCE.keys() for one in open_)
     references = set(re.findall(r'"#/\$defs/([^"]*)"', json.dumps(built)))
     assert references == built["$defs"].keys()
 
 
 def test_a_type_without_a_form_is_refused() -> None:
     with pytest.raises(TypeError, match="expected a dataclass, or a type of its fields"):
-        schema.form_of(np.ndarray)
+        forms.form_of(np.ndarray)
 
 
 def test_every_field_of_every_schema_is_in_its_table() -> None:

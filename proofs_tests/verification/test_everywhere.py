@@ -11,7 +11,8 @@ from proofs_tests.helpers.recorded_proofs import RECORD, boxes, taken
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms.companion import companion, rejecting
 from specref.models import Model, iid_model, table_model
-from specref.report.everywhere_table import everywhere_page, summary
+from specref.report.document import markdown
+from specref.report.everywhere_table import answers_document, summary
 from specref.rules import RULES
 from specref.verification.everywhere import (
     BUDGET,
@@ -130,7 +131,7 @@ def test_a_verdict_against_the_tables_is_told() -> None:
 def test_the_page_has_a_row_for_each_answer() -> None:
     boxes = [Box("slem", LETTERS, LETTERS, 1), Box("companion-published", LETTERS, LETTERS, 1)]
     answers = prove_boxes(boxes, budget=60)
-    page = everywhere_page(answers, "command")
+    page = markdown(answers_document(answers, "command"))
     assert summary(answers) == "1 proved, 1 lossy"
     assert page.count("| slem |") == 1
     assert page.count("| companion-published |") == 2
@@ -173,7 +174,7 @@ def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -
     p, q = (table_model(Vocabulary("abc"), rows[letter], uniform) for letter in "pq")
     assert not is_lossless(again.step, p, q, (), again.lookahead)
     assert "what is proved here is that they are not: `block-tokenwise-residual`" in (
-        everywhere_page([answer], "command", zoo=True)
+        markdown(answers_document([answer], "command", zoo=True))
     )
 
 

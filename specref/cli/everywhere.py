@@ -15,11 +15,10 @@ from specref.cli.group import (
     INTERRUPTED,
     MISUSED,
     VIOLATED,
-    command_line,
+    deliver,
     leave,
     misused,
     progress,
-    show,
 )
 from specref.cli.loading import Loaded
 from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
@@ -32,13 +31,12 @@ from specref.proofs.exact import is_lossless
 from specref.proofs.reached import watched
 from specref.report.everywhere import (
     FORMAT,
+    everywhere_document,
     everywhere_record,
-    everywhere_report,
     listed,
     rows_of,
     witness_record,
 )
-from specref.report.everywhere_html import everywhere_html
 from specref.report.machine import as_json, write_json
 from specref.spoiled import SpoiledError
 from specref.verification.everywhere import TWO
@@ -119,15 +117,12 @@ def prove_everywhere(
                 interrupted = True
                 break
         never = unreached()
-    show(everywhere_report(rule, found, left_out, never), json_file)
-    if json_file:
-        write_json(json_file, as_json(everywhere_record(rule, found, left_out, never)))
-    if html_file:
-        write_json(html_file, everywhere_html(rule, found, left_out, command_line(), never))
+    told = everywhere_document(rule, found, left_out, never)
+    record = as_json(everywhere_record(rule, found, left_out, never))
+    deliver(told, record, json_file, html_file)
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
-        record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}
-        write_json(save, as_json(record))
+        write_json(save, as_json(witness_record(rule, lossy), folder=str(Path.cwd())))
     if interrupted:
         leave(INTERRUPTED)
     if lossy is not None:

@@ -24,7 +24,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from specref.report.machine import STDOUT
+from specref.report.document import Document, markdown
+from specref.report.machine import STDOUT, write_json
 from specref.supervised import Notes
 
 PIPED = 80
@@ -129,6 +130,37 @@ def uncoloured() -> bool | None:
     """Whether --no-color was given; None leaves it to NO_COLOR and the terminal."""
     context = click.get_current_context(silent=True)
     return True if context and context.find_root().color is False else None
+
+
+def deliver(
+    told: Document,
+    record: str,
+    json_file: str | None,
+    html_file: str | None,
+    markdown_file: str | None = None,
+    *given: tuple[str, str],
+) -> None:
+    """Print a result, and write it where it was asked for.
+
+    Parameters
+    ----------
+    told : Document
+    record : str
+        The same as JSON.
+    json_file, html_file, markdown_file : str or None
+    given : (str, str)
+        What a page says that the run was given, as the seed: names and values.
+    """
+    show(told, json_file)
+    if json_file:
+        write_json(json_file, record)
+    if markdown_file:
+        write_json(markdown_file, markdown(told))
+    if html_file:
+        # Imported here: few runs write a page.
+        from specref.report.html import page_of
+
+        write_json(html_file, page_of(told, command_line(), *given))
 
 
 @contextmanager

@@ -12,21 +12,19 @@ from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
     VIOLATED,
-    command_line,
+    deliver,
     leave,
     misused,
     progress,
     refuse_given,
-    show,
 )
 from specref.cli.loading import Loaded, load_function
 from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
 from specref.proofs.exact import check_step
-from specref.report.machine import as_json, write_json
-from specref.report.rules import first_error, outside_chance, rule_record, rule_report
-from specref.report.rules_html import rule_html
+from specref.report.machine import as_json
+from specref.report.rules import first_error, outside_chance, rule_document, rule_record
 from specref.rules import RULES
 from specref.verification import InterruptedProofError, RuleReport, prove, rule_cases
 
@@ -98,7 +96,8 @@ def prove_rule(
             )
     except InterruptedProofError as stop:
         report, interrupted = stop.report, True
-    _write(rule, report, json_file, html_file)
+    record = as_json(rule_record(rule, report))
+    deliver(rule_document(rule, report), record, json_file, html_file)
     if interrupted:
         click.echo("interrupted", err=True)
         leave(INTERRUPTED)
@@ -113,14 +112,6 @@ def prove_rule(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     leave(HOLDS)
-
-
-def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:
-    show(rule_report(rule, report), json_file)
-    if json_file:
-        write_json(json_file, as_json(rule_record(rule, report)))
-    if html_file:
-        write_json(html_file, rule_html(rule, report, command_line()))
 
 
 def _why_nothing(report: RuleReport) -> str:

@@ -5,13 +5,11 @@ from typing import NoReturn
 from specref.cli.cluster import executor_of
 from specref.cli.dominance import verify_dominance
 from specref.cli.everywhere import require_z3
-from specref.cli.group import HOLDS, INTERRUPTED, VIOLATED, command_line, leave, progress, show
+from specref.cli.group import HOLDS, INTERRUPTED, VIOLATED, deliver, leave, progress
 from specref.pairs import Profile
-from specref.report.everywhere_html import everywhere_table_html
-from specref.report.everywhere_table import everywhere_page, everywhere_table, within_docs
-from specref.report.machine import as_json, write_json
-from specref.report.main_job import verification_table
-from specref.report.main_job_html import verification_html
+from specref.report.everywhere_table import answers_document, within_docs
+from specref.report.machine import as_json
+from specref.report.main_job import verification_document
 from specref.verification import cases_of, verify
 from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, harder, prove_boxes
 from specref.verification.table import TRIED
@@ -45,11 +43,9 @@ def prove_all(
     total = len(TRIED) * len(cases_of(profile))
     with executor_of(workers, cluster) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)
-    show(verification_table(verification), json_file)
-    if json_file:
-        write_json(json_file, as_json(verification, ok=verification.ok))
-    if html_file:
-        write_json(html_file, verification_html(verification, command_line()))
+    told = verification_document(verification)
+    record = as_json(verification, ok=verification.ok)
+    deliver(told, record, json_file, html_file, None, ("seed", f"{seed}"))
     leave(HOLDS if verification.ok else VIOLATED)
 
 
@@ -76,16 +72,11 @@ def verify_everywhere(
                 break
             further = prove_boxes(tuple(again.values()), seed, budget, pool)
             answers = tuple(one for one in answers if one not in again) + further
-    show(everywhere_table(answers), json_file)
-    if markdown:
-        command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
-        within = within_docs(markdown)
-        page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo, linked=within)
-        write_json(markdown, page.rstrip())
-    if json_file:
-        write_json(json_file, as_json({"profile": profile, "seed": seed, "answers": answers}))
-    if html_file:
-        write_json(html_file, everywhere_table_html(answers, command_line()))
+    command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
+    linked = markdown is not None and within_docs(markdown)
+    told = answers_document(answers, f"{command} --markdown FILE", zoo=zoo, linked=linked)
+    record = as_json({"profile": profile, "seed": seed, "answers": answers})
+    deliver(told, record, json_file, html_file, markdown)
     if any(answer.note == STOPPED for answer in answers):
         leave(INTERRUPTED)
     leave(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

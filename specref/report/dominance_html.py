@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from specref.proofs.everywhere.comparison import Comparison, Gap, Relation
 from specref.report.charts import bars
 from specref.report.dominance import answer, answer_sentence, box, counts
-from specref.report.everywhere_html import ABOUT, UNIFORM, rows_table
+from specref.report.everywhere import ABOUT, row_name
 from specref.report.page import (
     Markup,
     again,
@@ -18,6 +18,7 @@ from specref.report.page import (
 )
 from specref.verification.dominance import Answered
 
+UNIFORM = "Rows that are not named are uniform."
 RELATIONS: dict[Relation, str] = {
     "equal": "Equal",
     "more": "At least as much, and more somewhere",
@@ -72,9 +73,17 @@ def _gap(left: str, right: str, found: Comparison, gap: Gap) -> Markup:
     return element(
         "div",
         element("h3", title),
-        rows_table(gap.rows, found.target, found.drafter) if gap.rows else element("p", UNIFORM),
+        _rows(found, gap) if gap.rows else element("p", UNIFORM),
         bars(list(numbers), f"Expected {what}: {label}", f"Expected {what} there"),
     )
+
+
+def _rows(found: Comparison, gap: Gap) -> Markup:
+    cells = (
+        (row_name(row, found.target, found.drafter), ", ".join(map(str, law)))
+        for row, law in gap.rows.items()
+    )
+    return table(("row", "probabilities"), cells, ("name", "wide"), UNIFORM)
 
 
 def dominance_html(answers: Sequence[Answered], command: str = "") -> str:

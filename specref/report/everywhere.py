@@ -1,18 +1,25 @@
-"""Proofs for every p and q: the verdict in words, and as a record that can be replayed."""
+"""Proofs for every p and q: the verdict as a document, and as a record that can be replayed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-from rich.console import Group, RenderableType
+from typing import Annotated, Any, Literal
 
 from specref.proofs.everywhere import Everywhere, Witness
+from specref.proofs.everywhere.proof import Verdict
 from specref.proofs.everywhere.rows import Row, Rows
 from specref.proofs.reached import Unreached
+from specref.report.document import Bars, Document, Heading, Kind, Part
+from specref.report.forms import Exact, Form, Ids, Seconds, Whole, one_of
 from specref.report.layout import Prose
-from specref.report.rules import never_ran, never_ran_record, sum_of
+from specref.report.rules import NeverRan, bars_of, never_ran, sum_of
 from specref.vocabulary import Vocabulary
 
+ABOUT = (
+    "The question is about all rows of p and q over these vocabularies: zeros, ties, equal rows "
+    "and point masses included. Nothing is said of other numbers of tokens, nor of floats, "
+    "kernels and random number generators."
+)
 FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
 NOT_SAID = (
@@ -23,14 +30,14 @@ NOT_SAID = (
 )
 
 
-def everywhere_report(
+def everywhere_document(
     name: str,
     found: Sequence[Everywhere],
     left_out: Sequence[str],
     unseen: Unreached | None = None,
-) -> Any:
+) -> Document:
     """What is proved, refuted or open for each pair of vocabularies, and what never ran."""
-    parts: list[RenderableType] = []
+    parts: list[Part] = []
     for one in found:
         lines = f"; {unseen}" if unseen and one.verdict == "lossless" else ""
         parts.append(Prose(f"{name}: {sentence(one)}{lines}", _style(one)))
@@ -42,7 +49,40 @@ def everywhere_report(
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
     if found and (unseen is None or all(one.verdict != "lossless" for one in found)):
         parts.append(Prose(never_ran(unseen), "dim"))
-    return Group(*parts)
+    title = f"{name} under specref prove --everywhere"
+    pictures = [part for one in found for part in _pictures(one)]
+    return Document(title, *headline(found), parts, [Prose(ABOUT, "dim"), *pictures])
+
+
+def headline(found: Sequence[Everywhere]) -> tuple[Kind, str]:
+    """The gravest verdict, in a few words."""
+    verdicts = [one.verdict for one in found]
+    if "lossy" in verdicts:
+        raising = all(raises(one) for one in found if one.lossy)
+        return "bad", "It raises an error at some rows" if raising else "Lossy"
+    if "open" in verdicts or not verdicts:
+        return "open", "Neither proved nor refuted"
+    return "good", "Lossless for every p and q"
+
+
+def _pictures(found: Everywhere) -> list[Part]:
+    """The regions, and the probability that a rule gets wrong."""
+    numbers = (
+        ("lossless at all rows", found.regions - found.lossy, "expected"),
+        ("not lossless at some rows", found.lossy, "observed"),
+        ("pieces that are open", found.open, "open"),
+    )
+    parts: list[Part] = [
+        Heading(f"Over {spelled(found)}, lookahead {found.lookahead}"),
+        Bars(
+            "Regions: sets of rows on which all paths run alike, summed over completed blocks",
+            [(name, f"{number:,}", [(kind, float(number))]) for name, number, kind in numbers],
+        ),
+    ]
+    proof = found.witness.proof if found.witness else None
+    if proof is not None and proof.difference is not None:
+        parts.append(bars_of(proof.difference))
+    return parts
 
 
 def sentence(found: Everywhere) -> str:
@@ -80,59 +120,113 @@ def spelled(found: Everywhere) -> str:
     return f"the tokens {listed(target)} of p and {listed(drafter)} of q"
 
 
+@dataclass(frozen=True)
+class Law:
+    """A row of p or of q."""
+
+    of: Literal["p", "q"]
+    after: Sequence[Whole]
+    row: Sequence[Exact]
+
+
+@dataclass(frozen=True)
+class WitnessRecord:
+    """Rows at which a rule is lossy, with all that is needed to run it on them again."""
+
+    format: Annotated[str, Form(one_of(FORMAT))]
+    rule: str
+    target: Ids
+    drafter: Ids
+    eos: str | None
+    lookahead: Whole
+    rows: Annotated[Sequence[Law], "Other rows are uniform."]
+    conditions: Annotated[Ids, "Where the rule is lossy like this."]
+    total_variation: Annotated[Exact | None, "Null where the rule raises."]
+    error: str | None
+
+
+@dataclass(frozen=True)
+class EverywhereProof:
+    """The verdict on a pair of vocabularies."""
+
+    verdict: Verdict
+    target: Ids
+    drafter: Ids
+    lookahead: Whole
+    outcomes: Annotated[Whole, "Completed blocks that there are."]
+    regions: Annotated[Whole, "Sets of rows on which all paths run alike, over all outcomes."]
+    lossy: Annotated[Whole, "Regions with rows at which the rule is lossy."]
+    open: Annotated[Whole, "Pieces of which nothing is known."]
+    with_equations: Annotated[Whole, "Pieces on which an equation holds."]
+    paths: Whole
+    flips: Annotated[Whole, "Conditions that were flipped."]
+    solver_calls: Whole
+    error_bits: Annotated[Whole, "Numbers were told apart rightly, but for 2^-bits."]
+    seconds: Seconds
+    witness: WitnessRecord | None
+
+
+@dataclass(frozen=True)
+class EverywhereRecord:
+    """What ``specref prove --everywhere`` writes as JSON."""
+
+    rule: str
+    never_ran: NeverRan
+    not_applicable: Annotated[Ids, "Pairs of vocabularies that the rule cannot read."]
+    proofs: Sequence[EverywhereProof]
+
+
 def everywhere_record(
     name: str,
     found: Sequence[Everywhere],
     left_out: Sequence[str] = (),
     unseen: Unreached | None = None,
-) -> dict[str, object]:
+) -> EverywhereRecord:
     """A record of each verdict, with the witness, and of what never ran."""
-    return {
-        "rule": name,
-        "never_ran": never_ran_record(unseen),
-        "not_applicable": list(left_out),
-        "proofs": [
-            {
-                "verdict": one.verdict,
-                "target": list(map(str, one.target.tokens)),
-                "drafter": list(map(str, one.drafter.tokens)),
-                "lookahead": one.lookahead,
-                "outcomes": one.outcomes,
-                "regions": one.regions,
-                "lossy": one.lossy,
-                "open": one.open,
-                "with_equations": one.charts,
-                "paths": one.paths,
-                "flips": one.flips,
-                "solver_calls": one.counts.calls,
-                "error_bits": one.bits,
-                "seconds": round(one.seconds, 3),
-                "witness": one.witness and witness_record(name, one),
-            }
-            for one in found
-        ],
-    }
+    return EverywhereRecord(name, unseen, left_out, [_proof(name, one) for one in found])
 
 
-def witness_record(name: str, found: Everywhere) -> dict[str, object]:
+def _proof(name: str, found: Everywhere) -> EverywhereProof:
+    return EverywhereProof(
+        verdict=found.verdict,
+        target=list(map(str, found.target.tokens)),
+        drafter=list(map(str, found.drafter.tokens)),
+        lookahead=found.lookahead,
+        outcomes=found.outcomes,
+        regions=found.regions,
+        lossy=found.lossy,
+        open=found.open,
+        with_equations=found.charts,
+        paths=found.paths,
+        flips=found.flips,
+        solver_calls=found.counts.calls,
+        error_bits=found.bits,
+        seconds=round(found.seconds, 3),
+        witness=witness_record(name, found) if found.witness else None,
+    )
+
+
+def witness_record(name: str, found: Everywhere) -> WitnessRecord:
     """The rows of a witness, with all that is needed to run the rule on them again."""
     witness = found.witness
     assert witness is not None
-    return {
-        "format": FORMAT,
-        "rule": name,
-        "target": list(map(str, found.target.tokens)),
-        "drafter": list(map(str, found.drafter.tokens)),
-        "eos": found.target.eos and str(found.target.eos),
-        "lookahead": found.lookahead,
-        "rows": [
-            {"of": row.letter, "after": list(row.context), "row": [str(value) for value in law]}
-            for row, law in witness.rows.items()
-        ],
-        "conditions": list(witness.conditions),
-        "total_variation": None if witness.error else str(witness.distance),
-        "error": witness.error,
-    }
+    return WitnessRecord(
+        format=FORMAT,
+        rule=name,
+        target=list(map(str, found.target.tokens)),
+        drafter=list(map(str, found.drafter.tokens)),
+        eos=None if found.target.eos is None else str(found.target.eos),
+        lookahead=found.lookahead,
+        rows=laws_of(witness.rows),
+        conditions=witness.conditions,
+        total_variation=None if witness.error else str(witness.distance),
+        error=witness.error,
+    )
+
+
+def laws_of(rows: Rows) -> list[Law]:
+    """Rows as records."""
+    return [Law(row.letter, row.context, list(map(str, law))) for row, law in rows.items()]
 
 
 def rows_of(record: Mapping[str, Any]) -> Rows:

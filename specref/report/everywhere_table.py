@@ -3,19 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
 from rich.text import Text
 
+from specref.report.document import Document, Heading, Part, bullets
 from specref.report.layout import Column, Prose, Table
 from specref.verification.everywhere import Answer, Box
 from specref.verification.questions import QUESTIONS
 
 ARGUMENT = "../proofs-for-all-p-and-q.md"
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
-HEADINGS = (
-    *("rule", "tokens", "lookahead", "verdict"),
-    *("regions", "lossy", "open", "equations", "z3", "s"),
-)
+BOX = Column("rule"), Column("tokens"), Column("n", right=True)
 LEGEND = (
     "A row is one rule over all rows of p and q of these vocabularies, zeros, ties, equal rows "
     "and point masses included. proved: lossless for all of them; lossy: with rows at which it is"
@@ -26,28 +23,56 @@ LEGEND = (
 )
 
 
-def everywhere_table(answers: Sequence[Answer]) -> RenderableType:
-    """A row for each rule and size, and what was not as known."""
-    return Group(
+def answers_document(
+    answers: Sequence[Answer], command: str = "", *, zoo: bool = False, linked: bool = False
+) -> Document:
+    """A row for each rule and size, what was not as known, and where lossy rules are lossy.
+
+    Parameters
+    ----------
+    command : str
+        What wrote it, for Markdown.
+    zoo : bool
+        Whether it is about the steps of the zoo.
+    linked : bool
+        Whether it may link to docs/proofs-for-all-p-and-q.md.
+    """
+    wrong = [answer for answer in answers if not answer.as_known]
+    undecided = sum(answer.verdict in ("open", "not run") for answer in answers)
+    parts: list[Part] = [
         answer_rows(answers),
         "",
         Prose(LEGEND, "dim"),
         *(Prose(line, "red") for line in unexpected(answers)),
         Prose(summary(answers), "bold"),
-    )
+    ]
+    title = "Steps of the zoo, for every p and q" if zoo else "Rules, for every p and q"
+    said = f"{linked_argument(linked=linked)} says what that means, and by what argument."
+    written = f"Written by `{command}`. {said}" if command else said
+    more = [Prose(written), *_where_lossy(answers), *_elsewhere(answers)]
+    if zoo:
+        more += [Heading("Asked in another way"), *bullets(_questions())]
+    if wrong:
+        return Document(title, "bad", f"{len(wrong)} answers are not as known", parts, more)
+    if undecided:
+        told = f"{undecided} of {len(answers)} are open, the others as known"
+        return Document(title, "open", told, parts, more)
+    return Document(title, "good", "Every answer is as known", parts, more)
 
 
 def answer_rows(answers: Sequence[Answer]) -> Table:
+    """A row for each rule and size."""
     columns = [
-        *(Column("rule"), Column("tokens"), Column("n", right=True), Column("verdict")),
-        *(Column(name, right=True) for name in ("regions", "lossy", "open", "equations")),
-        *(Column(name, right=True) for name in ("z3", "s")),
+        *BOX,
+        Column("verdict"),
+        *(
+            Column(name, right=True)
+            for name in ("regions", "lossy", "open", "equations", "z3", "s")
+        ),
     ]
     rows: list[list[Text | str]] = [
         [
-            answer.box.rule,
-            size(answer.box),
-            str(answer.box.lookahead),
+            *_box(answer.box),
             Text(answer.verdict, STYLES.get(answer.verdict, "")),
             *map("{:,}".format, (answer.regions, answer.lossy, answer.open, answer.equations)),
             f"{answer.calls:,}",
@@ -85,66 +110,32 @@ def linked_argument(*, linked: bool) -> str:
     return f"[{name}]({ARGUMENT})" if linked else name
 
 
-def everywhere_page(
-    answers: Sequence[Answer], command: str, *, zoo: bool = False, linked: bool = True
-) -> str:
-    """The table in Markdown, with where lossy rules are lossy.
-
-    Parameters
-    ----------
-    linked : bool
-        Whether it may link to docs/proofs-for-all-p-and-q.md.
-    """
-    lines = [
-        "# Steps of the zoo, for every p and q" if zoo else "# Rules, for every p and q",
-        "",
-        f"Written by `{command}`: {summary(answers)}.",
-        f"{linked_argument(linked=linked)} says what that means, and by what argument.",
-        "",
-        "| rule | tokens | lookahead | verdict | regions | lossy | open | equations | z3 | s |",
-        "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    lines += [
-        _line(
-            [
-                *(a.box.rule, size(a.box), a.box.lookahead, a.verdict),
-                *map("{:,}".format, (a.regions, a.lossy, a.open, a.equations, a.calls)),
-                f"{a.seconds:.1f}",
-            ]
-        )
-        for a in answers
-    ]
+def _where_lossy(answers: Sequence[Answer]) -> list[Part]:
+    """Where lossy rules are lossy, and where their distance is 0."""
     lossy = [answer for answer in answers if answer.verdict == "lossy"]
-    if lossy:
-        lines += ["", "## Where the lossy ones are lossy", ""]
-        lines += [
-            "| rule | tokens | lookahead | TV | at a witness (other rows uniform) | where |",
-            "|---|---|--:|---|---|---|",
-        ]
-        lines += [
-            _line(
-                [
-                    *(a.box.rule, size(a.box), a.box.lookahead),
-                    *(a.total_variation, a.witness, where(a)),
-                ]
-            )
-            for a in lossy
-        ]
     right = [answer for answer in lossy if answer.right]
+    parts: list[Part] = []
+    if lossy:
+        columns = [*BOX, Column("TV"), Column("at a witness (other rows uniform)", folds=True)]
+        rows = [[*_box(a.box), a.total_variation, a.witness, where(a)] for a in lossy]
+        table = Table([*columns, Column("where", folds=True)], rows)
+        parts += [Heading("Where the lossy ones are lossy"), table]
     if right:
-        lines += ["", "## Lossy ones whose distance is 0 at some rows", ""]
-        lines += ["| rule | tokens | lookahead | rows (others uniform) |", "|---|---|--:|---|"]
-        lines += [_line([a.box.rule, size(a.box), a.box.lookahead, a.right]) for a in right]
-    elsewhere = [answer.box.rule for answer in answers if answer.is_elsewhere]
-    if elsewhere:
-        lines += ["", "## Bugs that do nothing over these vocabularies", ""]
-        named = ", ".join(f"`{rule}`" for rule in elsewhere)
-        lines += [f"The zoo has them as lossy; what is proved here is that they are not: {named}."]
-    reasons = [answer for answer in answers if answer.verdict == "not run"]
-    lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
-    if zoo:
-        lines += ["", "## Asked in another way", "", *_questions()]
-    return "\n".join(lines) + "\n"
+        columns = [*BOX, Column("rows (others uniform)", folds=True)]
+        title = "Lossy ones whose distance is 0 at some rows"
+        parts += [Heading(title), Table(columns, [[*_box(a.box), a.right] for a in right])]
+    return parts
+
+
+def _elsewhere(answers: Sequence[Answer]) -> list[Part]:
+    names = ", ".join(f"`{answer.box.rule}`" for answer in answers if answer.is_elsewhere)
+    told = f"The zoo has them as lossy; what is proved here is that they are not: {names}."
+    title = "Bugs that do nothing over these vocabularies"
+    return [Heading(title), Prose(told)] if names else []
+
+
+def _box(box: Box) -> list[str]:
+    return [box.rule, size(box), str(box.lookahead)]
 
 
 def _questions() -> list[str]:
@@ -152,7 +143,7 @@ def _questions() -> list[str]:
     ids: dict[str, list[str]] = {}
     for name, one in QUESTIONS.items():
         ids.setdefault(one.words, []).append(f"`{name}`")
-    return [f"* {', '.join(names)}: {words}." for words, names in ids.items()]
+    return [f"{', '.join(names)}: {words}." for words, names in ids.items()]
 
 
 def size(box: Box) -> str:
@@ -162,17 +153,13 @@ def size(box: Box) -> str:
     return f"{' '.join(box.target)}; {' '.join(box.drafter)}"
 
 
-def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def where(answer: Answer, mark: str = "`") -> str:
-    """At which rows a rule is lossy, each condition between marks."""
+def where(answer: Answer) -> str:
+    """At which rows a rule is lossy."""
     if not answer.lossy:
         return "at rows that were tried, among open pieces"
     if answer.lossy == answer.regions:
         return "at some rows of every region"
     if not answer.conditions:
         return "at some rows of every region of one outcome"
-    shown = ", ".join(f"{mark}{one}{mark}" for one in answer.conditions[:4])
+    shown = ", ".join(f"`{one}`" for one in answer.conditions[:4])
     return shown + ", …" * (len(answer.conditions) > 4)

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref import __version__
-from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import told
-from specref.conformance.findings import address_of_bug, address_of_finding
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Stage, Status, counted
 from specref.conformance.strata.calling import ABSENT
@@ -19,6 +17,7 @@ from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.conformance.strata.table import UNTRIED
 from specref.conformance.summary import why_unnamed
+from specref.report.kit_records import record_of
 from specref.report.layout import Column, Prose, Table
 
 STYLES: Mapping[Status, str] = {
@@ -148,77 +147,9 @@ def _power(report: Report) -> str:
     return f"set to detect TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
 
 
-def kit_record(report: Report) -> dict[str, object]:
+def kit_record(report: Report) -> dict[str, Any]:
     """A report of the conformance kit as an object that JSON can hold."""
-    return {
-        "specref": __version__,
-        "implementation": report.name,
-        "version": report.version,
-        "contract": str(report.contract),
-        "capabilities": asdict(report.capabilities),
-        "seed": report.seed,
-        "alpha": report.alpha,
-        "detect_tv": report.detect_tv,
-        "verdict": report.verdict,
-        "summary": asdict(report.summary),
-        "finding": report.finding,
-        "address": None if report.finding is None else address_of_finding(report.finding),
-        "lossy": report.lossy,
-        "exit_code": report.exit_code,
-        "complete": report.complete,
-        "counts": report.counts,
-        "told": report.told,
-        "parameters": report.passed_on,
-        "warnings": report.warnings,
-        "not_tried": report.not_tried,
-        "strata": [_stratum(result) for result in report.strata],
-        "not_applicable": {
-            "other_contracts": report.other_contracts,
-            "switched_off": report.switched_off,
-        },
-        "results": [
-            {
-                "id": result.id,
-                "status": str(result.status),
-                "finding": result.finding,
-                "message": result.message,
-                "seconds": result.seconds,
-                "evidence": dict(result.evidence),
-            }
-            for result in report.results
-        ],
-        "diagnosis": _diagnosis(report.diagnosis),
-        "seconds": report.seconds,
-        "python": report.python,
-    }
-
-
-def _stratum(result: CheckResult) -> dict[str, object]:
-    told = {key: result.evidence.get(key) for key in ("tried", "detectable_shift", "by_shape")}
-    return {"id": result.id, "status": str(result.status), **told}
-
-
-def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
-    if diagnosis is None:
-        return None
-    return {
-        "known": diagnosis.known,
-        "text": str(diagnosis),
-        "candidates": [
-            {
-                "ids": candidate.ids,
-                "strengths": candidate.strengths,
-                "log10_ratio": candidate.log10_ratio,
-                "fits": candidate.fits,
-                "resembles": candidate.resembles,
-                "stage": candidate.stage,
-                "cites": candidate.cites,
-                "hint": candidate.hint,
-                "addresses": {id_: address_of_bug(id_) for id_ in candidate.ids},
-            }
-            for candidate in diagnosis.candidates
-        ],
-    }
+    return asdict(record_of(report))
 
 
 def kit_junit(reports: Sequence[Report]) -> str:

@@ -1,8 +1,8 @@
-"""The result of `specref verify` as tables."""
+"""The result of `specref verify` as a document."""
 
-from rich.console import Group, RenderableType
 from rich.text import Text
 
+from specref.report.document import Document, Heading, Kind, Part
 from specref.report.layout import Column, Prose, Table
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
@@ -12,24 +12,22 @@ SHOWN_FAILURES = 5
 SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}
 
 
-def verification_table(verification: Verification) -> RenderableType:
+def verification_document(verification: Verification) -> Document:
     """One row for each algorithm, its measured acceptance, and what the columns mean."""
     failures = [line for report in verification.reports for line in report.problems]
     shown = [Prose(f"failed: {failure}", "red") for failure in failures[:SHOWN_FAILURES]]
-    if len(failures) > SHOWN_FAILURES:
-        shown.append(Prose(f"… and {len(failures) - SHOWN_FAILURES} more"))
+    rest = [Prose(f"failed: {failure}", "red") for failure in failures[SHOWN_FAILURES:]]
+    if rest:
+        shown.append(Prose(f"… and {len(rest)} more"))
     verdict = "every check holds" if verification.ok else f"{len(failures)} checks failed"
-    return Group(
-        checks_table(verification),
-        "",
-        checks_legend(verification),
-        "",
-        acceptance_table(verification),
-        "",
-        acceptance_legend(verification),
-        *shown,
-        Prose(verdict, "bold"),
-    )
+    parts: list[Part] = [
+        *(Heading("Proofs and samples"), checks_table(verification), ""),
+        *(checks_legend(verification), ""),
+        *(Heading("Acceptance"), acceptance_table(verification), ""),
+        *(acceptance_legend(verification), *shown, Prose(verdict, "bold")),
+    ]
+    kind: Kind = "good" if verification.ok else "bad"
+    return Document("specref verify", kind, verdict.capitalize(), parts, rest)
 
 
 def checks_table(verification: Verification) -> Table:

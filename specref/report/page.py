@@ -6,17 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from rich.text import Text
 
 from specref import __version__
-from specref.report.layout import Table
 from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 VOID = ("meta",)
-KINDS = {
-    **{"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"},
-    "yellow": "open",
-}
 # In the dark, lighter colours of the same hue where the palette's are too dim.
 STYLE = (
     f"""
@@ -198,21 +192,6 @@ def table(
     said = [element("caption", caption)] if caption else []
     whole = element("table", *said, element("thead", head), element("tbody", *body), **attributes)
     return element("div", whole, class_="scroll")
-
-
-def as_html(shown: Table) -> Markup:
-    """A table of the terminal; what is green, red or yellow there is good, bad or open here."""
-    rows = [
-        [
-            element("span", str(cell), class_=f"status {KINDS[str(cell.style)]}")
-            if isinstance(cell, Text) and str(cell.style) in KINDS
-            else str(cell)
-            for cell in row
-        ]
-        for row in shown.rows
-    ]
-    classes = ["number" if column.right else "wide" * column.folds for column in shown.columns]
-    return table([column.title for column in shown.columns], rows, classes)
 
 
 def again(command: str, *told: tuple[str, str], python: str = "") -> list[str]:

@@ -1,14 +1,16 @@
-"""The verdict on a user's rule: as text, and as a record."""
+"""The verdict on a user's rule: as a document, and as a record."""
 
 from collections.abc import Sequence
-
-from rich.console import Group, RenderableType
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from specref.chance import shown
 from specref.distributions import Probability
 from specref.pairs import Pair
 from specref.proofs.exact import Difference
 from specref.proofs.reached import Unreached
+from specref.report.document import Bars, Document, Heading, Kind, Part
+from specref.report.forms import Exact, Ids, Whole
 from specref.report.layout import Column, Prose, Table
 from specref.verification import Enumerated, Refutation, RuleReport
 from specref.verification.judging import MAX_TEXTS, notes_of
@@ -18,11 +20,14 @@ from specref.vocabulary import Vocabulary
 MOST_SHARES = 4
 
 
-def rule_report(name: str, report: RuleReport) -> RenderableType:
+def rule_document(name: str, report: RuleReport) -> Document:
     """The counts, the smallest counterexample with its trace, the first error, the situations."""
+    kind, verdict = headline(report)
+    title = f"{name} under specref prove"
     if report.outside:
-        return Prose(f"{name}: neither proved nor refuted")
-    parts = [Prose(f"{name}: {counts(report)}")]
+        why = [Prose(outside_chance(report))]
+        return Document(title, kind, verdict, [Prose(f"{name}: neither proved nor refuted")], why)
+    parts: list[Part] = [Prose(f"{name}: {counts(report)}")]
     if report.refuted:
         parts += [Prose("LOSSY", "bold red"), Prose(_refutation(report.refuted[0]))]
     if report.raised:
@@ -31,7 +36,25 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
         parts.append(_lossless(report))
     if not report.proved or report.refuted or report.raised or report.never_ran is None:
         parts.append(Prose(never_ran(report.never_ran), "dim"))
-    return Group(*parts, "", enumerated_table(report), "", Prose(not_enumerated(report), "dim"))
+    parts += ["", enumerated_table(report), "", Prose(not_enumerated(report), "dim")]
+    pictures = pictures_of(report.refuted[0]) if report.refuted else []
+    return Document(title, kind, verdict, parts, pictures)
+
+
+def headline(report: RuleReport) -> tuple[Kind, str]:
+    """The verdict in a few words."""
+    if report.outside:
+        return "open", "Neither proved nor refuted"
+    if report.refuted:
+        return "bad", "Lossy"
+    if report.raised:
+        return "open", "It raised an error: nothing is said"
+    if not report.proved:
+        return "open", "Nothing was proved"
+    if report.cut_off:
+        return "open", "No difference so far"
+    some = " that was judged" if report.not_applicable or report.too_large else ""
+    return "good", f"Lossless on every case{some}, by exact enumeration"
 
 
 def _lossless(report: RuleReport) -> Prose:
@@ -43,16 +66,36 @@ def _lossless(report: RuleReport) -> Prose:
     return Prose(f"LOSSLESS on every case{where}{but}{unseen}", "bold green")
 
 
+def pictures_of(refutation: Refutation) -> list[Part]:
+    """The probability that is off, and the rows of p and q there."""
+    pair = refutation.case.pair
+    found: list[Part] = [bars_of(refutation.difference)]
+    if pair.same_vocabulary:
+        start = refutation.case.context
+        p, q = (model.next_token(start) for model in (pair.target, pair.drafter))
+        rows = [
+            (f"token {token}", f"p = {p[token]}, q = {q[token]}",
+             [("expected", float(p[token])), ("observed", float(q[token]))])
+            for token in range(len(p)) if p[token] or q[token]
+        ]  # fmt: skip
+        keys = "p, the target's row", "q, the drafter's"
+        found.append(Bars(f"After {start}", rows, keys))
+    return [Heading("As pictures"), *found]
+
+
+def bars_of(difference: Difference) -> Bars:
+    """The probability that a rule gets wrong, beside the target's."""
+    both = (("the target's", "expected", difference.expected),
+            ("this rule's", "observed", difference.output))  # fmt: skip
+    entries = [(name, str(value), [(kind, float(value))]) for name, kind, value in both]
+    return Bars(f"Probability of {difference.tokens}", entries)
+
+
 def never_ran(found: Unreached | None) -> str:
     """Which lines of a rule did not run, in a sentence."""
     if found is None:
         return "Which lines of the rule ran was not watched."
     return f"{found}." if found else f"Every line of {found.file} that the rule may call ran."
-
-
-def never_ran_record(found: Unreached | None) -> dict[str, object] | None:
-    """The same as a record."""
-    return None if found is None else dict(vars(found))
 
 
 def enumerated_table(report: RuleReport) -> Table:
@@ -114,38 +157,92 @@ def outside_chance(report: RuleReport) -> str:
     return f"{error} (on {case}); every decision must come from chance.draw or chance.accept"
 
 
-def rule_record(name: str, report: RuleReport) -> dict[str, object]:
-    """A record with every counterexample."""
-    return {
-        "rule": name,
-        "proved": report.proved,
-        "not_applicable": report.not_applicable,
-        "not_run": report.not_run,
-        "paths": report.paths,
-        "too_large": report.too_large,
-        "cut_off": report.cut_off,
-        "outside_chance": outside_chance(report) or None,
-        "enumerated": [vars(row) for row in report.enumerated],
-        "never_ran": never_ran_record(report.never_ran),
-        "refuted": [
-            {
-                "case": str(refutation.case),
-                "total_variation": str(refutation.total_variation),
-                "difference": str(refutation.difference),
-                "block": refutation.block,
-                "shares": [
-                    {"branch": branch, "probability": str(share)}
-                    for branch, share in refutation.shares
-                ],
-                "trace": refutation.trace.splitlines(),
-            }
-            for refutation in report.refuted
+@dataclass(frozen=True)
+class Share:
+    """A part of the probability of a difference."""
+
+    branch: str
+    probability: Exact
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A case on which a rule is lossy."""
+
+    case: str
+    total_variation: Exact
+    difference: str
+    block: Sequence[Whole]
+    shares: Annotated[
+        Sequence[Share],
+        "What the probability of `difference` is the sum of: the verdicts on drafts and the last "
+        "draw that lead there.",
+    ]
+    trace: Ids
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A case on which a rule raised an error."""
+
+    case: str
+    type: str
+    error: str
+
+
+NeverRan: TypeAlias = Annotated[
+    Unreached | None,
+    "Lines of the rule's file of which nothing ran, and lines of which a part did not.",
+]
+
+
+@dataclass(frozen=True)
+class RuleRecord:
+    """What ``specref prove`` writes as JSON."""
+
+    rule: str
+    proved: Annotated[Whole, "Cases that were proved."]
+    not_applicable: Annotated[Whole, "Cases with a text that a tokeniser cannot read."]
+    not_run: Annotated[Whole, "Cases over two vocabularies, without --pairs all."]
+    paths: Annotated[Whole, "Random paths that were enumerated."]
+    too_large: Annotated[Whole, "Cases that were not judged."]
+    cut_off: Annotated[Whole, "Cases that were not reached."]
+    outside_chance: Annotated[str | None, "Why the rule cannot be judged, if it cannot."]
+    enumerated: Annotated[Sequence[Enumerated], "What was enumerated, by situation."]
+    never_ran: NeverRan
+    refuted: Annotated[Sequence[Counterexample], "The counterexamples, the smallest first."]
+    raised: Sequence[Raised]
+
+
+def rule_record(name: str, report: RuleReport) -> RuleRecord:
+    """The verdict with every counterexample."""
+    return RuleRecord(
+        rule=name,
+        proved=report.proved,
+        not_applicable=report.not_applicable,
+        not_run=report.not_run,
+        paths=report.paths,
+        too_large=report.too_large,
+        cut_off=report.cut_off,
+        outside_chance=outside_chance(report) or None,
+        enumerated=report.enumerated,
+        never_ran=report.never_ran,
+        refuted=list(map(_counterexample, report.refuted)),
+        raised=[
+            Raised(str(case), type(error).__name__, str(error)) for case, error in report.raised
         ],
-        "raised": [
-            {"case": str(case), "type": type(error).__name__, "error": str(error)}
-            for case, error in report.raised
-        ],
-    }
+    )
+
+
+def _counterexample(refutation: Refutation) -> Counterexample:
+    return Counterexample(
+        str(refutation.case),
+        str(refutation.total_variation),
+        str(refutation.difference),
+        refutation.block,
+        [Share(branch, str(share)) for branch, share in refutation.shares],
+        refutation.trace.splitlines(),
+    )
 
 
 def counts(report: RuleReport) -> str:

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from specref.cli import main
 from specref.contrib.selftest import situations
-from specref.contrib.selftest.html import trigger_html
 from specref.contrib.selftest.trigger_matrix import (
     TriggerMatrix,
     TriggerRow,
@@ -17,7 +16,9 @@ from specref.contrib.selftest.trigger_matrix import (
 )
 from specref.contrib.selftest.triggered import ALL, bugs_at, tree_verifier
 from specref.contrib.selftest.triggers import BASE_BUGS, TRIGGERS
-from specref.contrib.selftest.triggers_report import trigger_markdown, trigger_record
+from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
+from specref.report.document import markdown
+from specref.report.html import page_of
 
 pytestmark = pytest.mark.strata
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,10 +47,8 @@ def test_every_bug_is_found_in_a_situation(trigger: str) -> None:
 
 def test_bugs_of_one_situation_have_lines_of_their_own() -> None:
     row = TriggerRow("end-id-masked", "never-emits-it", ("strata/vocabulary-ends",))
-    page = trigger_markdown(TriggerMatrix((row, FOUND), 0))
-    told = "Bugs of one situation: `never-emits-it` at `end-id-masked`: vocabulary-ends."
-    assert told in page.splitlines()
-    assert "| `end-id-masked`" not in page
+    page = markdown(triggers_document(TriggerMatrix((row, FOUND), 0)))
+    assert "| end-id-masked | never-emits-it | strata/vocabulary-ends |" in page.splitlines()
 
 
 @pytest.mark.deep
@@ -77,14 +76,16 @@ def test_what_is_missed_is_named() -> None:
     matrix = TriggerMatrix((MISSED, FOUND, ELSEWHERE), 7)
     assert matrix.missed == (("row-0", "residual-is-p"),)
     assert matrix.share == pytest.approx(2 / 3)
-    page = trigger_markdown(matrix)
+    page = markdown(triggers_document(matrix))
     assert "2 of 3 found (66.7%): 2 situations, seed 7" in page
-    assert "| `row-0` | row | joint/wide |  | missed |  |" in page
-    assert "| `one-draft` | shape |  |  | one-draft, no-laws |  |" in page
+    assert "| row-0 | residual-is-p | missed |" in page
+    assert "| row-0 | accepts-every-draft | joint/wide |" in page
+    assert "| one-draft | residual-is-p | strata/one-draft, strata/no-laws |" in page
+    assert "* shape: `one-draft`" in page
     assert "Missed: `residual-is-p` at `row-0`." in page
-    record = trigger_record(matrix)
-    assert record["missed"] == matrix.missed
-    assert [row["kind"] for row in record["rows"]] == ["row", "shape", "row"]
+    record = triggers_record(matrix)
+    assert record.missed == matrix.missed
+    assert [row.kind for row in record.rows] == ["row", "shape", "row"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_what_is_missed_is_named() -> None:
 )
 def test_one_of_twenty_may_be_missed(found: int, headline: str) -> None:
     matrix = TriggerMatrix((FOUND,) * found + (MISSED,) * (20 - found), 0)
-    assert headline in trigger_html(matrix)
+    assert headline in page_of(triggers_document(matrix))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert result.exit_code == 0
     assert "4 of 4 found (100.0%): 1 situations, seed 0" in result.output
     written = page.read_text()
-    assert "| `odd-rows` | row |" in written
+    assert "* row: `odd-rows`" in written
     assert written.endswith("Missed: none.\n")
 
 
@@ -132,7 +133,7 @@ def test_the_command_writes_the_page(tmp_path) -> None:
 def test_other_contracts_have_situations_too(trigger: str, bug: str, killer: str) -> None:
     row = trigger_matrix([trigger], [bug]).rows[0]
     assert row.killers == (killer,)
-    page = trigger_markdown(TriggerMatrix((row,), 0))
+    page = markdown(triggers_document(TriggerMatrix((row,), 0)))
     assert f"## Contract {bugs_of(trigger).contract}\n" in page
     assert "1 of 1 found (100.0%): 1 situations" in page
 

@@ -7,7 +7,7 @@ from proofs_tests.pages import measured
 from proofs_tests.pages.pictures.svg import Drawing
 from specref.conformance.status import Stage
 from specref.contrib.selftest.kill_matrix import STAGES, Matrix
-from specref.contrib.selftest.kills_report import SHORT, said_of_heat_map
+from specref.contrib.selftest.kills_report import SHORT
 from specref.zoo import entry as zoo
 
 LEFT, TOP, CELL, LINE, GAP = 140, 110, 52, 3, 5
@@ -41,7 +41,7 @@ def kills() -> Drawing:
     killed = sum(bool(one.stages) for one in page)
     kinds = [kind for kind in get_args(zoo.Stage) if any(one.kind == kind for one in page)]
     drawing = Drawing(
-        said_of_heat_map(len(page), killed),
+        measured.said_of_heat_map(len(page), killed),
         height=TOP + LINE * len(page) + GAP * len(kinds) + 62,
     )
     drawing.text(

@@ -39,7 +39,7 @@ from specref.proofs.everywhere.proof import spelled_rows
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
-from specref.report.everywhere import everywhere_record, everywhere_report, sentence
+from specref.report.everywhere import everywhere_document, everywhere_record, sentence
 from specref.rules import RULES
 from specref.zoo.standard.printed import algorithm_5
 
@@ -537,7 +537,7 @@ def test_a_witness_has_a_path_to_the_difference_and_what_makes_it() -> None:
     assert off
     assert sum(share for _, share in witness.shares) == off.output > 0
     two = replace(witness, shares=(("accept[0] yes", off.output / 2), ("no", off.output / 2)))
-    said = shown(everywhere_report("rule", [replace(found, witness=two)], []))
+    said = shown(everywhere_document("rule", [replace(found, witness=two)], []))
     assert f"{off.output} is the sum of" in said
     assert f"{off.output / 2} accept[0] yes" in said
     size = min(len(witness.block), len(off.tokens))

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 
 from specref.contrib.checkpoints.fidelity import TOLERANCE, Fidelity
+from specref.report.forms import (
+    IDS,
+    TEXT,
+    Reports,
+    form_of,
+    listed,
+    one_of,
+    record,
+    said,
+    table,
+)
 from specref.report.layout import Column, Prose, Table
 
 
@@ -78,3 +89,24 @@ def _missed(row: Verified) -> str:
 def _ending(context: Sequence[int]) -> str:
     ids = " ".join(map(str, context[-6:]))
     return f"(… {ids})" if len(context) > 6 else f"({ids})"
+
+
+REPORTS: Reports = {
+    "build-model": (
+        "specref build-model --law LAW --out FOLDER",
+        record(
+            folders=said("{name of a law: its folder}.", table(TEXT)),
+            formats=IDS,
+            architecture=TEXT,
+            verified=said(
+                "With --verify, each engine on each checkpoint.",
+                listed(
+                    record(
+                        **form_of(Verified)["properties"],
+                        status=one_of("passed", "failed", "not_run"),
+                    )
+                ),
+            ),
+        ),
+    ),
+}

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref.conformance.status import LOSSY, Finding, Status
+from specref.report.forms import TEXT, Reports, Schema, form_of, listed, record, said
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import write_json
 
@@ -439,3 +440,14 @@ def _undecided(rows: Sequence[Row]) -> list[str]:
 
 def _line(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '¦') for cell in cells)} |"
+
+
+BOARD: dict[str, Schema] = {
+    "rows": listed(form_of(Row)),
+    "stronger": said("On the scoreboard: earlier rows with more power.", listed(form_of(Row))),
+    "undecided": said("On the scoreboard: later runs without a verdict.", listed(form_of(Row))),
+    "unfinished": said("On the scoreboard: the run that was interrupted, if one was.", TEXT),
+}
+REPORTS: Reports = {
+    "engines": ("specref check --installed", record(**BOARD)),
+}

@@ -1,17 +1,22 @@
 """``specref zoo``: every check against every planted bug and every lossless look-alike."""
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
-from specref.cli.cluster import cluster_option
-from specref.cli.options import html_option, json_option, seed_option, workers_option
+from specref.cli.cluster import cluster_option, executor_of
+from specref.cli.group import HOLDS, VIOLATED, deliver, leave, progress
+from specref.cli.options import html_option, json_option, seed_option, workers_option, writable
+from specref.cli.workers import cores
+from specref.report.machine import as_json
 
 
 @click.command("zoo")
 @click.argument("ids", nargs=-1)
 @click.option("--detect-tv", default=0.1, show_default=True, help="As in specref check.")
-@click.option("--markdown", metavar="FILE", help="Write the matrix as a table for docs.")
+@click.option(
+    "--markdown", metavar="FILE", callback=writable, help="Write the matrix as a table for docs."
+)
 @click.option(
     "--triggers",
     is_flag=True,
@@ -23,7 +28,18 @@ from specref.cli.options import html_option, json_option, seed_option, workers_o
 @cluster_option
 @html_option
 @json_option
-def zoo_command(**options: Any) -> NoReturn:
+def zoo_command(
+    ids: tuple[str, ...],
+    detect_tv: float,
+    markdown: str | None,
+    triggers: bool,
+    every: bool,
+    seed: int,
+    workers: int | None,
+    cluster: str | None,
+    json_file: str | None,
+    html_file: str | None,
+) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
 
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
@@ -39,6 +55,65 @@ def zoo_command(**options: Any) -> NoReturn:
       specref zoo --markdown zoo.md --json zoo.json
       specref zoo --triggers one-draft row-0 --workers 2
     """
-    from specref.contrib.selftest.matrices import judge_zoo  # --help does not need it
+    workers = workers or (1 if ids or cluster else cores())
+    asked = ids, seed, workers, cluster, (json_file, html_file, markdown)
+    if triggers:
+        judge_triggers(every, *asked)
+    judge_entries(detect_tv, *asked)
 
-    judge_zoo(**options)
+
+def judge_entries(
+    detect_tv: float,
+    ids: tuple[str, ...],
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    files: tuple[str | None, str | None, str | None],
+) -> NoReturn:
+    """The kill matrix; leave with the exit code."""
+    # Imported here: --help does not need them.
+    from specref.contrib.selftest.kill_matrix import kill_matrix
+    from specref.contrib.selftest.kills_report import kills_document, kills_record
+    from specref.zoo import ALL
+
+    entries = progress(len(ids or ALL), "mutants and controls")
+    with executor_of(workers, cluster) as pool, entries as advance:
+        matrix = kill_matrix(
+            ids or None,
+            detect_tv=detect_tv,
+            seed=seed,
+            executor=pool,
+            advance=lambda id_: advance(1),
+        )
+    deliver(kills_document(matrix), as_json(kills_record(matrix)), *files, ("seed", f"{seed}"))
+    leave(VIOLATED if matrix.problems else HOLDS)
+
+
+def judge_triggers(
+    every: bool,
+    ids: tuple[str, ...],
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    files: tuple[str | None, str | None, str | None],
+) -> NoReturn:
+    """The matrix of triggers; leave with the exit code."""
+    from specref.contrib.selftest.trigger_matrix import WANTED, trigger_matrix
+    from specref.contrib.selftest.triggered import ALL, bugs_at
+    from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
+
+    known = [
+        bug
+        for one in ALL.values()
+        for trigger in one.triggers
+        for bug in bugs_at(one, trigger)
+        if not ids or trigger.id in ids
+    ]
+    rows = progress(len(known), "situations and bugs")
+    with executor_of(workers, cluster) as pool, rows as advance:
+        matrix = trigger_matrix(
+            ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
+        )
+    record = as_json(triggers_record(matrix))
+    deliver(triggers_document(matrix), record, *files, ("seed", f"{seed}"))
+    leave(HOLDS if matrix.share >= WANTED else VIOLATED)

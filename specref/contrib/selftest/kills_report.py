@@ -1,10 +1,15 @@
-"""The kill matrix as a table, a record and a page of the docs."""
+"""The kill matrix as a document and as a record."""
 
-from rich.console import Group, RenderableType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
 from rich.text import Text
 
 from specref.conformance.status import Stage
 from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
+from specref.report.document import Document, Heading, Kind, Part
+from specref.report.forms import Ids, Whole
 from specref.report.layout import Column, Prose, Table
 from specref.report.page import address
 from specref.zoo import Entry
@@ -16,23 +21,55 @@ SHORT = {
     Stage.END_TO_END: "e2e",
     Stage.BOUNDARY: "bound",
 }
+LEGEND = (
+    "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
+    "pairs that the checks use, where it is a step. Controls are lossless and must pass."
+)
+ABOUT = (
+    "Every planted bug and every lossless look-alike, under every check that can be put to it. "
+    "The rule is the clean one; of a figure, its definition. TV is the largest exact total "
+    "variation on the pairs of models that the checks use (on others it may be larger): of the "
+    "completed block where the entry is a step, of the first tokens where it is a loop that "
+    "carries something, of the joint law of two requests where it is a step of a batch. Figures "
+    "that are reported wrongly, verifiers that break their contract, and dependence between "
+    "rows have none."
+)
 
 
-def zoo_table(matrix: Matrix) -> RenderableType:
-    """One row for each mutant and control: how many checks of each stage fail it."""
+def kills_document(matrix: Matrix) -> Document:
+    """How many checks of each stage fail each mutant and control; on pages, which, and why."""
     columns = [
         *(Column("mutant or control"), Column("stage"), Column("TV", right=True)),
         *(Column(SHORT.get(stage, str(stage)), right=True) for stage in STAGES),
     ]
-    table = Table(columns, [_zoo_row(row) for row in matrix.rows])
-    lines = [Prose(problem, "red") for problem in matrix.problems]
-    total = Prose(summary(matrix), "bold red" if matrix.problems else "bold green")
-    missed = [
-        Prose(f"{name} alone would miss: {', '.join(ids) or 'none of them'}", "dim")
-        for name, ids in matrix.missed.items()
-        if matrix.whole
+    problems = matrix.problems
+    parts: list[Part] = [
+        Table(columns, [_stages_row(row) for row in matrix.rows]),
+        *("", Prose(LEGEND, "dim")),
+        *(Prose(line, "dim") for line in missed(matrix) if matrix.whole),
+        *(Prose(problem, "red") for problem in problems),
+        Prose(summary(matrix), "bold red" if problems else "bold green"),
     ]
-    return Group(table, "", Prose(LEGEND, "dim"), *missed, *lines, total)
+    more: list[Part] = [Heading("What each is"), Prose(ABOUT), entries_table(matrix)]
+    return Document("specref zoo", *headline(matrix), parts, more)
+
+
+def headline(matrix: Matrix) -> tuple[Kind, str]:
+    """What is so of the mutants and controls that were run."""
+    if matrix.problems:
+        return "bad", f"{len(matrix.problems)} problems"
+    if matrix.whole:
+        return "good", "Every mutant is killed, every control passes, no check is idle"
+    mutants, controls = matrix.counts["mutants"], matrix.counts["controls"]
+    parts = []
+    if mutants:
+        many = f"each of these {mutants} mutants is killed"
+        parts.append("the mutant is killed" if mutants == 1 else many)
+    if controls:
+        many = f"each of these {controls} controls passes"
+        parts.append("the control passes" if controls == 1 else many)
+    told = ", ".join(parts) or "nothing was run"
+    return "good", told[0].upper() + told[1:]
 
 
 def summary(matrix: Matrix) -> str:
@@ -45,107 +82,96 @@ def summary(matrix: Matrix) -> str:
     )
 
 
-def _zoo_row(row: Row) -> list[Text]:
+def missed(matrix: Matrix) -> list[str]:
+    """What each fixture alone would miss, because its campaign passes it."""
+    return [
+        f"{name} alone would miss: {', '.join(ids) or 'none of them'}"
+        for name, ids in matrix.missed.items()
+    ]
+
+
+def _stages_row(row: Row) -> list[Text]:
     style = "red" if row.problem else "dim" if row.entry.lossless else ""
     cells = [_fails(row, stage) for stage in STAGES]
     told = [row.entry.id, kind_of(row.entry), variation(row), *cells]
     return [Text(cell, style) for cell in told]
 
 
-LEGEND = (
-    "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
-    "pairs that the checks use, where it is a step. Controls are lossless and must pass."
-)
-
-
-def zoo_record(matrix: Matrix) -> dict[str, object]:
-    """The kill matrix as an object that JSON can hold, with a record for each entry."""
-    return {
-        "seed": matrix.seed,
-        "detect_tv": matrix.detect_tv,
-        "counts": dict(matrix.counts),
-        "problems": matrix.problems,
-        "idle": matrix.idle,
-        "missed_by_fixture": dict(matrix.missed),
-        "rows": [
-            {
-                "id": row.entry.id,
-                "rule": row.entry.rule,
-                "stage": row.entry.stage,
-                "lossless": row.entry.lossless,
-                "formula": row.entry.formula,
-                "cites": row.entry.cites,
-                "total_variation": row.variation,
-                "killers": row.killers,
-                "survives": sorted(row.asked - set(row.killers)),
-            }
-            for row in matrix.rows
-        ],
-    }
-
-
-def zoo_markdown(matrix: Matrix, *, pictured: bool = False) -> str:
-    """A table for the docs: formula, exact distance, killers, where it was seen.
-
-    Parameters
-    ----------
-    matrix : Matrix
-    pictured : bool
-        Whether the page is in a folder beside docs/pictures, which has the heat map.
-    """
-    lines = [TITLE.format(**matrix.counts, seed=matrix.seed, detect_tv=matrix.detect_tv)]
-    if pictured:
-        lines.append(PICTURE.format(said=said_of_heat_map(**matrix.counts)))
-    lines += [
-        "| id | rule | stage | formula | TV | killed by | seen in |",
-        "|---|---|---|---|---|---|---|",
+def entries_table(matrix: Matrix) -> Table:
+    """What each entry is: its formula, its exact distance, what kills it, where it was seen."""
+    columns = [Column("id"), Column("rule"), Column("stage"), Column("formula", folds=True)]
+    columns += [
+        Column("TV", right=True),
+        *(Column(x, folds=True) for x in ("killed by", "seen in")),
     ]
-    for row in matrix.rows:
-        killers = ", ".join(dict.fromkeys(family(id_) for id_ in row.killers)) or "passes"
-        entry = row.entry
-        cites = ", ".join(f"[{cite}]({address(cite)})" for cite in entry.cites)
-        cells = (f"`{entry.id}`", entry.rule, kind_of(entry), entry.formula, variation(row))
-        escaped = (cell.replace("|", "\\|") for cell in (*cells, killers, cites))
-        lines.append(f"| {' | '.join(escaped)} |")
-    lines += ["", "## What each fixture alone would miss, because its campaign passes it", ""]
-    lines += [f"* `{name}`: {_ids(ids)}" for name, ids in matrix.missed.items()]
-    return "\n".join(lines)
+    return Table(columns, [_entry_row(row) for row in matrix.rows])
 
 
-TITLE = """# The zoo
-
-Every planted bug and every lossless look-alike, under every check that can be put to it. Written
-by `specref zoo --markdown FILE` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
-{mutants} mutants killed, {passed} of {controls} controls passed. The rule is the clean one; of a
-figure, its definition. TV is the largest exact total variation on the pairs of models that the
-checks use (on others it may be larger): of the completed block where the entry is a step, of the
-first tokens where it is a loop that carries something, of the joint law of two requests where it
-is a step of a batch. Figures that are reported wrongly, verifiers that break their contract, and
-dependence between rows have none.
-"""
+def _entry_row(row: Row) -> list[str]:
+    entry = row.entry
+    killers = ", ".join(dict.fromkeys(family(id_) for id_ in row.killers)) or "passes"
+    cites = ", ".join(f"[{cite}]({address(cite)})" for cite in entry.cites)
+    told = kind_of(entry), entry.formula, variation(row), killers, cites
+    return [f"`{entry.id}`", entry.rule, *told]
 
 
-PICTURE = """<picture>
-  <source media="(prefers-color-scheme: dark)" srcset="../pictures/kills-dark.svg">
-  <img alt="{said}" src="../pictures/kills-light.svg" width="640">
-</picture>
+@dataclass(frozen=True)
+class Counts:
+    """How many there are, and how many are as they should be."""
 
-A line for each known bug, and at the left where it departs from its rule; a column for each stage
-of checks. An empty cell is a stage that the bug passed, or whose checks are for another contract.
-`specref zoo --html FILE` writes the map with names and numbers.
-"""
-
-
-def said_of_heat_map(mutants: int, killed: int, **others: int) -> str:
-    """What the heat map shows, in words."""
-    return (
-        f"Heat map of {mutants} planted bugs, by where they are, against {len(STAGES)} stages of "
-        f"checks: {killed} fail at least one stage."
-    )
+    mutants: Whole
+    killed: Whole
+    controls: Whole
+    passed: Whole
 
 
-def _ids(ids: tuple[str, ...]) -> str:
-    return ", ".join(f"`{id_}`" for id_ in ids) or "none"
+@dataclass(frozen=True)
+class EntryRecord:
+    """What checks say of a mutant or a control."""
+
+    id: str
+    rule: str
+    stage: Annotated[str, "Where it departs from the rule."]
+    lossless: Annotated[bool, "Whether it is a control."]
+    formula: str
+    cites: Annotated[Ids, "Where it was seen in public."]
+    total_variation: Annotated[float | None, "The largest on the pairs of its rule."]
+    killers: Annotated[Ids, "Checks that fail it."]
+    survives: Annotated[Ids, "Checks that pass it."]
+
+
+@dataclass(frozen=True)
+class KillsRecord:
+    """What ``specref zoo`` writes as JSON."""
+
+    seed: int
+    detect_tv: float
+    counts: Counts
+    problems: Annotated[Ids, "What is not as it should be."]
+    idle: Annotated[Ids, "Checks that fail no mutant."]
+    missed_by_fixture: Annotated[Mapping[str, Ids], "{fixture: mutants that its campaign passes}."]
+    rows: Sequence[EntryRecord]
+
+
+def kills_record(matrix: Matrix) -> KillsRecord:
+    """The kill matrix with a record for each entry."""
+    rows = [
+        EntryRecord(
+            row.entry.id,
+            row.entry.rule,
+            row.entry.stage,
+            row.entry.lossless,
+            row.entry.formula,
+            row.entry.cites,
+            row.variation,
+            row.killers,
+            sorted(row.asked - set(row.killers)),
+        )
+        for row in matrix.rows
+    ]
+    counts = Counts(**matrix.counts)
+    told = matrix.problems, matrix.idle, matrix.missed
+    return KillsRecord(matrix.seed, matrix.detect_tv, counts, *told, rows)
 
 
 def family(id_: str) -> str:

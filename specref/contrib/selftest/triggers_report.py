@@ -1,20 +1,28 @@
-"""The matrix of triggers as a table, a record and a page of the docs."""
+"""The matrix of triggers as a document and as a record."""
 
-from rich.console import Group, RenderableType
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from specref.contrib.selftest.trigger_matrix import WANTED, TriggerMatrix, TriggerRow, bugs_of
-from specref.contrib.selftest.triggered import ALL, Bugs
+from specref.contrib.selftest.triggered import ALL
+from specref.report.document import Document, Heading, Kind, Part, bullets
+from specref.report.forms import Ids
 from specref.report.layout import Column, Prose, Table
 
 KINDS = {trigger.id: trigger.kind for one in ALL.values() for trigger in one.triggers}
 MISSED = "missed"
 
 
-def trigger_table(matrix: TriggerMatrix) -> RenderableType:
-    """One row for each trigger and base bug: what finds it."""
+def triggers_document(matrix: TriggerMatrix) -> Document:
+    """What finds each bug in each situation; on pages, how much of each contract."""
     good = matrix.share >= WANTED
     told = Prose(total(matrix), "bold green" if good else "bold red")
-    return Group(trigger_rows(matrix), "", told)
+    headline = "Enough of them are found" if good else "Too few of them are found"
+    parts: list[Part] = [trigger_rows(matrix), "", told]
+    kind: Kind = "good" if good else "bad"
+    more = [Prose(ABOUT), *_by_contract(matrix)]
+    return Document("specref zoo --triggers", kind, headline, parts, more)
 
 
 def trigger_rows(matrix: TriggerMatrix) -> Table:
@@ -37,67 +45,61 @@ def total(matrix: TriggerMatrix) -> str:
     )
 
 
-def trigger_record(matrix: TriggerMatrix) -> dict[str, object]:
-    """The matrix as an object that JSON can hold."""
-    return {
-        "seed": matrix.seed,
-        "share": matrix.share,
-        "missed": matrix.missed,
-        "rows": [
-            {
-                "trigger": row.trigger,
-                "kind": KINDS[row.trigger],
-                "bug": row.bug,
-                "killers": row.killers,
-                "elsewhere": row.elsewhere,
-            }
-            for row in matrix.rows
-        ],
-    }
+@dataclass(frozen=True)
+class BugRecord:
+    """What finds a bug that acts in one situation."""
+
+    trigger: Annotated[str, "The situation in which the bug acts."]
+    kind: str
+    bug: str
+    killers: Annotated[Ids, "Strata that fail it."]
+    elsewhere: Annotated[str | None, "The check that fails it, where no stratum does."]
 
 
-def trigger_markdown(matrix: TriggerMatrix) -> str:
-    """A page for the docs: for each contract and situation, what finds each bug."""
-    parts = [TITLE.format(total=total(matrix))]
+@dataclass(frozen=True)
+class TriggersRecord:
+    """What ``specref zoo --triggers`` writes as JSON."""
+
+    seed: int
+    share: Annotated[float, "Of the bugs that were found."]
+    missed: Sequence[Ids]
+    rows: Sequence[BugRecord]
+
+
+def triggers_record(matrix: TriggerMatrix) -> TriggersRecord:
+    """The matrix with a record for each situation and bug."""
+    rows = [
+        BugRecord(row.trigger, KINDS[row.trigger], row.bug, row.killers, row.elsewhere)
+        for row in matrix.rows
+    ]
+    return TriggersRecord(matrix.seed, matrix.share, matrix.missed, rows)
+
+
+def _by_contract(matrix: TriggerMatrix) -> list[Part]:
+    """Of each contract how many are found, its situations by kind, and what is missed."""
+    parts: list[Part] = []
     for contract, known in ALL.items():
         rows = tuple(row for row in matrix.rows if bugs_of(row.trigger) is known)
-        if rows:
-            part = TriggerMatrix(rows, matrix.seed)
-            stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
-            parts.append(SECTION.format(contract=contract, total=total(part), stages=stages))
-            parts.append(_table(part, known))
-    return "\n".join(parts).rstrip("\n")
-
-
-def _table(matrix: TriggerMatrix, known: Bugs) -> str:
-    names = [bug.id for bug in known.bugs]
-    lines = [
-        f"| situation | kind | {' | '.join(names)} |",
-        f"|---|---|{'---|' * len(names)}",
-    ]
-    own = [row for row in matrix.rows if row.bug not in names]
-    for trigger, rows in matrix.by_trigger.items():
-        if {row.bug for row in rows}.isdisjoint(names):
+        if not rows:
             continue
-        found = {row.bug: found_by(row) for row in rows}
-        cells = [found.get(name, "").replace("strata/", "") for name in names]
-        lines.append(f"| `{trigger}` | {KINDS[trigger]} | {' | '.join(cells)} |")
-    told = [f"`{row.bug}` at `{row.trigger}`: {found_by(row)}" for row in own]
-    if told:
-        lines += ["", f"Bugs of one situation: {'; '.join(told).replace('strata/', '')}."]
-    missed = [f"`{bug}` at `{trigger}`" for trigger, bug in matrix.missed]
-    return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}.", ""])
+        part = TriggerMatrix(rows, matrix.seed)
+        kinds: dict[str, list[str]] = {}
+        for trigger in part.by_trigger:
+            kinds.setdefault(KINDS[trigger], []).append(f"`{trigger}`")
+        stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
+        told = f"{total(part)}. What no stratum fails is put to the stages {stages}."
+        missed = ", ".join(f"`{bug}` at `{trigger}`" for trigger, bug in part.missed)
+        parts += [
+            *(Heading(f"Contract {contract}"), Prose(told)),
+            *bullets([f"{kind}: {', '.join(ids)}" for kind, ids in kinds.items()]),
+            Prose(f"Missed: {missed or 'none'}."),
+        ]
+    return parts
 
 
-TITLE = """# Situations
-
-A bug may act in one situation alone: at one batch size, for one kind of row, when something is not
-passed. Each situation below was met by an implementation that is right everywhere else, with each
-of these bugs; the cell is the first stratum that fails it or, where
-none does, the first of the other checks that are named below.
-Written by `specref zoo --triggers --markdown docs/records/triggers.md`. {total}.
-"""
-SECTION = """## Contract {contract}
-
-{total}. What no stratum fails is put to the stages {stages}.
-"""
+ABOUT = (
+    "A bug may act in one situation alone: at one batch size, for one kind of row, when something "
+    "is not passed. Each situation was met by an implementation that is right everywhere else, "
+    "with each of these bugs. It is found by the first stratum that fails it or, where none does, "
+    "by the first of the other checks that are named below."
+)

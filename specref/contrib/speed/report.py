@@ -14,6 +14,16 @@ from specref.contrib.speed.speedup import (
     walltime_improvement,
 )
 from specref.distributions import Probability
+from specref.report.forms import (
+    FRACTION,
+    WHOLE,
+    YES,
+    Reports,
+    form_of,
+    listed,
+    record,
+    said,
+)
 from specref.report.layout import Column, Prose, Table
 from specref.theory.goodput import Acceptance
 
@@ -126,3 +136,20 @@ def _notes(plan: SpeedPlan, last: int) -> list[str]:
         "longer",
         "Leviathan et al. 2023, Equation 1, Theorems 3.8 and 3.11, Corollary 3.9",
     ]
+
+
+REPORTS: Reports = {
+    "plan-speed": (
+        "specref plan speed",
+        record(
+            acceptance=said(
+                "Of a draft: one for all positions, or one for each.", listed(FRACTION)
+            ),
+            cost=said("The time of a draft over that of a target pass.", FRACTION),
+            operations_ratio=said("The same for arithmetic operations.", FRACTION),
+            best_lookahead=WHOLE,
+            is_faster=said("Whether any lookahead is faster than none.", YES),
+            rows=listed(form_of(SpeedRow)),
+        ),
+    ),
+}

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text as Line
 from rich.tree import Tree
 
+from specref.report.forms import IDS, TEXT, WHOLE, Reports, listed, one_of, record, said
 from specref.report.layout import Prose
 from specref.theory.counting import Spellings
 from specref.vocabulary import Text
@@ -149,3 +150,19 @@ def _next(found: Spellings, start: int) -> list[int]:
 
 def _shown(piece: Text) -> str:
     return piece.decode("utf-8", "backslashreplace") if isinstance(piece, bytes) else piece
+
+
+PSI = record(
+    text=TEXT,
+    identity=said("What of a token is compared.", one_of("string", "bytes")),
+    vocabulary=said("Its name, and how large it is.", TEXT),
+    decompositions=said("How many token sequences spell the text.", WHOLE),
+    possible=said("How many ways there are to cut the text.", WHOLE),
+    n_max=said("The most tokens that one of them has.", WHOLE),
+    forwards=said("Contexts at which all their masses need the drafter.", WHOLE),
+    listed=said("Decompositions, those of long tokens first.", listed(IDS)),
+    left_out=said("Decompositions that are not listed.", WHOLE),
+)
+REPORTS: Reports = {
+    "psi": ("specref psi TEXT", PSI),
+}
