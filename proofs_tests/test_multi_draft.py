@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
+from proofs_tests.pages.greedy_runs import stateless, tokens_of_iterations
+from proofs_tests.pages.multi_draft import markdown, one_path, written
 from specref.algorithms import block, greedy_block, standard
-from specref.report.greedy_runs import stateless, tokens_of_iterations
-from specref.report.multi_draft import markdown, one_path, written
-from specref.zoo.block_fixtures import TOKENS
+from specref.zoo.fixtures import BLOCK_TOKENS
 
 F = Fraction
 
@@ -26,7 +26,7 @@ def test_a_table_in_markdown():
 
 def totals(iterate, name, lookahead):
     """Expected tokens after one, two and three iterations."""
-    means = tokens_of_iterations(iterate, TOKENS[name], lookahead, 3)
+    means = tokens_of_iterations(iterate, BLOCK_TOKENS[name], lookahead, 3)
     return [sum(means[: i + 1]) for i in range(3)]
 
 
@@ -40,8 +40,8 @@ def test_greedy_block_verification_is_ahead_once_and_behind_after_three(name, lo
 
 def test_greedy_block_verification_may_make_less_than_token_verification():
     """On A with two drafts the same from the second iteration on; on M less."""
-    coin = tokens_of_iterations(greedy_block.iterate, TOKENS["coin"], 2, 6)
+    coin = tokens_of_iterations(greedy_block.iterate, BLOCK_TOKENS["coin"], 2, 6)
     assert coin == [F(7, 3)] + [F(19, 9)] * 5
-    pair = TOKENS["m"], 2, 3
+    pair = BLOCK_TOKENS["m"], 2, 3
     by_token = tokens_of_iterations(stateless(standard.step), *pair)
     assert tokens_of_iterations(greedy_block.iterate, *pair)[2] < by_token[2]

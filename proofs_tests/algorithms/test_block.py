@@ -27,7 +27,7 @@ from specref.theory.block import (
 )
 from specref.verification.rules import prove
 from specref.zoo import ALL
-from specref.zoo.block_fixtures import TOKENS
+from specref.zoo.fixtures import BLOCK_TOKENS
 
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
 CASES = iterations(model_pairs(), max_lookahead=3)
@@ -220,7 +220,7 @@ def test_no_lossless_rule_accepts_more(seed):
 
 
 COIN = (iid_model(AB, ["1/3", "2/3"]), iid_model(AB, ["2/3", "1/3"]))
-C = (TOKENS["c"].target, TOKENS["c"].drafter)
+C = (BLOCK_TOKENS["c"].target, BLOCK_TOKENS["c"].drafter)
 LENGTHS = [
     (COIN, 1, "2/3", "2/3", "1/3 2/3"),
     (COIN, 2, "10/9", "11/9", "1/3 1/9 5/9"),

@@ -33,8 +33,7 @@ from specref.theory.greedy_block import (
 )
 from specref.verification.rules import prove
 from specref.zoo import total_variation_on
-from specref.zoo.block_fixtures import TOKENS
-from specref.zoo.fixtures import ExactFixture
+from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture
 from specref.zoo.greedy_block import CONTROLS
 from specref.zoo.greedy_block import ENTRIES as MUTANTS
 from specref.zoo.parts.greedy_block import PAIRS, first_tokens, greedy_iterate, iterated
@@ -189,8 +188,8 @@ def test_one_draft_leaves_nothing_to_modify(case):
     assert {b: w for (b, _), w in blocks.items()} == output_distribution(standard.step, *one)[0]
 
 
-COIN = (TOKENS["coin"].target, TOKENS["coin"].drafter)
-C = (TOKENS["c"].target, TOKENS["c"].drafter)
+COIN = (BLOCK_TOKENS["coin"].target, BLOCK_TOKENS["coin"].drafter)
+C = (BLOCK_TOKENS["c"].target, BLOCK_TOKENS["c"].drafter)
 LENGTHS = [
     (COIN, 1, "2/3", "1/3 2/3"),
     (COIN, 2, "4/3", "1/3 0 2/3"),
@@ -295,7 +294,7 @@ def test_what_is_left_of_a_text_may_be_nothing_to_verify():
 
 def test_floats_have_the_same_law():
     for name in ("coin", "m", "c", "deep", "eos"):
-        case = TOKENS[name].target, TOKENS[name].drafter, (), 3
+        case = BLOCK_TOKENS[name].target, BLOCK_TOKENS[name].drafter, (), 3
         floats = (as_float(case[0]), as_float(case[1]), (), 3)
         blocks = {}
         for path in enumerate_paths(lambda chance, c=floats: greedy_block.step(*c, chance)):

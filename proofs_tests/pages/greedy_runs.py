@@ -22,8 +22,8 @@ def tokens_of_iterations(
     Examples
     --------
     >>> from specref.algorithms import greedy_block
-    >>> from specref.zoo.block_fixtures import TOKENS
-    >>> coin = TOKENS["coin"]
+    >>> from specref.zoo.fixtures import BLOCK_TOKENS
+    >>> coin = BLOCK_TOKENS["coin"]
     >>> [str(x) for x in tokens_of_iterations(greedy_block.iterate, coin, 2, 3)]
     ['7/3', '19/9', '19/9']
     """

@@ -1,7 +1,7 @@
 """The exact tables of `docs/records/multi-draft.md`: what every rule accepts, on named pairs.
 
-``python -m specref.report.multi_draft docs/records/multi-draft.md`` writes them between the marks
-of the page, and nothing else; without a page it prints them.
+``python -m proofs_tests.pages.multi_draft docs/records/multi-draft.md`` writes them between the
+marks of the page, and nothing else; without a page it prints them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
+from proofs_tests.pages.greedy_runs import stateless, tokens_of_iterations
 from specref.algorithms import block, greedy_block, standard
 from specref.algorithms.trees.k_seq import smallest_rho
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.distributions import Probability
-from specref.report.greedy_runs import stateless, tokens_of_iterations
 from specref.theory import acceptance, multi_draft, trees
 from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
-from specref.zoo.block_fixtures import TOKENS
+from specref.zoo.fixtures import BLOCK_TOKENS
 from specref.zoo.parts.siblings import PAIRS
 
 Row = Sequence[str | Probability]
@@ -77,7 +77,7 @@ def token_trees() -> Iterator[Row]:
         "traversal, without",
     )
     for name in ("coin", "c"):
-        pair = TOKENS[name].target, TOKENS[name].drafter
+        pair = BLOCK_TOKENS[name].target, BLOCK_TOKENS[name].drafter
         for shape in SHAPES:
             cells = [
                 _mean(
@@ -95,7 +95,7 @@ def one_path() -> Iterator[Row]:
     """Expected accepted drafts of the first iteration, for one path."""
     yield "pair, lookahead", "token", "block", "greedy block"
     for name, lookahead in PATHS:
-        pair = TOKENS[name].target, TOKENS[name].drafter
+        pair = BLOCK_TOKENS[name].target, BLOCK_TOKENS[name].drafter
         rows = draft_rows(*pair, (), lookahead)
         laws = (
             acceptance.standard(*pair, (), lookahead),
@@ -115,7 +115,7 @@ def runs() -> Iterator[Row]:
     spans = {"1st": slice(1), f"{ITERATIONS}th": slice(-1, None), "all": slice(None)}
     yield "pair, lookahead", *(f"{span}: {rule}" for span in spans for rule in rules)
     for name, lookahead in RUNS:
-        pair = TOKENS[name], lookahead, ITERATIONS
+        pair = BLOCK_TOKENS[name], lookahead, ITERATIONS
         means = [tokens_of_iterations(iterate, *pair) for iterate in rules.values()]
         cells = (sum(each[span]) for span in spans.values() for each in means)
         yield f"{_name(name)}, {lookahead}", *cells

@@ -10,14 +10,17 @@ from specref.distributions import total_variation
 from specref.zoo import ALL, fixtures_for
 from specref.zoo.block import CONTROLS
 from specref.zoo.block import ENTRIES as MUTANTS
-from specref.zoo.block_fixtures import PAIRS as FIXTURES
-from specref.zoo.block_fixtures import TEXTS, TOKENS
+from specref.zoo.fixtures import BLOCK_PAIRS as FIXTURES
+from specref.zoo.fixtures import BLOCK_TEXTS, BLOCK_TOKENS
 from specref.zoo.parts.block import block_step, products_of_uniforms
 
 IRRATIONAL = "block-product-of-uniforms"
 RATIONAL = [entry for entry in MUTANTS if entry.id != IRRATIONAL]
-CLEAN = {**dict.fromkeys(TOKENS, block.step), **dict.fromkeys(TEXTS, block_slrs.step)}
-TOKEN_RULE = {**dict.fromkeys(TOKENS, standard.step), **dict.fromkeys(TEXTS, slrs.step)}
+CLEAN = {**dict.fromkeys(BLOCK_TOKENS, block.step), **dict.fromkeys(BLOCK_TEXTS, block_slrs.step)}
+TOKEN_RULE = {
+    **dict.fromkeys(BLOCK_TOKENS, standard.step),
+    **dict.fromkeys(BLOCK_TEXTS, slrs.step),
+}
 
 
 def distance(step, fixture):
@@ -65,7 +68,7 @@ def test_the_product_of_uniforms_is_lossy_by_an_irrational_distance():
 def test_the_product_of_uniforms_has_no_closed_form_for_more_drafts():
     step = block_step(choose=products_of_uniforms)
     with pytest.raises(ValueError, match="3 drafts: expected at most 2"):
-        TOKENS["deep"].blocks(step)
+        BLOCK_TOKENS["deep"].blocks(step)
 
 
 @pytest.mark.parametrize("entry", **ids(CONTROLS))
@@ -93,7 +96,7 @@ def test_a_control_emits_the_blocks_of_a_rule(control, name):
 
 @pytest.mark.parametrize("control", ["block-drafts-are-certain", "block-given-more"])
 def test_other_controls_accept_less(control):
-    fixture = TEXTS["spelled"]
+    fixture = BLOCK_TEXTS["spelled"]
     assert expected_length(ALL[control].step, fixture) < expected_length(block_slrs.step, fixture)
 
 

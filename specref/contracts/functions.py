@@ -17,7 +17,7 @@ from specref.rules import Rule
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES_OF
-from specref.zoo.vocabulary_fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
+from specref.zoo.fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from specref.zoo import (
     batched,
     block,
-    block_fixtures,
     by_token,
     coins,
     companion,
@@ -32,7 +31,13 @@ from specref.zoo import (
     verifier_operators,
 )
 from specref.zoo.entry import Entry, law_on, total_variation_on
-from specref.zoo.fixtures import FIXTURES, ExactFixture
+from specref.zoo.fixtures import (
+    BLOCK_PAIRS,
+    FIXTURES,
+    TEXT_FIXTURES,
+    TOKEN_FIXTURES,
+    ExactFixture,
+)
 from specref.zoo.parts import greedy_block as greedy_parts
 from specref.zoo.parts import siblings as sibling_parts
 from specref.zoo.parts.loop import TEXTS
@@ -49,7 +54,6 @@ from specref.zoo.standard import (
     randomness,
     residual,
 )
-from specref.zoo.vocabulary_fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
 
 __all__ = [
     "ALL",
@@ -114,7 +118,7 @@ FIXTURES_OF: Mapping[str, Mapping[str, ExactFixture]] = {
     "warped": WARPED_FIXTURES,
     **dict.fromkeys(("union", "tli"), TOKEN_FIXTURES),
     **dict.fromkeys(("slem", "slrs"), TEXT_FIXTURES),
-    **dict.fromkeys(("block", "block-slrs"), block_fixtures.PAIRS),
+    **dict.fromkeys(("block", "block-slrs"), BLOCK_PAIRS),
     "greedy-block": greedy_parts.PAIRS,
     **dict.fromkeys(
         ("recursive-rejection", "matching", "k-seq", "top-drafts", "topdown", "traversal"),

@@ -5,8 +5,8 @@ Each mutant comes with exact distances on named pairs; those that are 0 are pair
 survives, whatever the test.
 """
 
-from specref.zoo.block_fixtures import TOKENS
 from specref.zoo.entry import Entry, exactly
+from specref.zoo.fixtures import BLOCK_TOKENS
 from specref.zoo.parts import block as rules
 
 ENTRIES = (
@@ -25,7 +25,7 @@ ENTRIES = (
             "eos": 0.1609532521312889,
         },
         note="Distances are irrational: P(u_1 u_2 <= c) = c - c log c.",
-        case=TOKENS["coin"],
+        case=BLOCK_TOKENS["coin"],
     ),
     Entry(
         "block-tokenwise-residual",

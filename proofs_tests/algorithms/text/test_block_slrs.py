@@ -29,7 +29,7 @@ from specref.theory.block import accepted_prefixes, block_law, expected_block_le
 from specref.verification.rules import prove
 from specref.vocabulary import UntokenisableError
 from specref.zoo import ALL
-from specref.zoo.block_fixtures import TEXTS
+from specref.zoo.fixtures import BLOCK_TEXTS
 
 F = Fraction
 AB, ABC = Vocabulary("ab"), Vocabulary("abc")
@@ -185,7 +185,7 @@ def test_it_accepts_more_on_many_pairs():
 
 def test_the_order_is_not_that_of_other_pairs_of_rules():
     """Block verification of psi given more accepts less than SLRS with psi itself."""
-    fixture = TEXTS["spelled"]
+    fixture = BLOCK_TEXTS["spelled"]
     given_more = ALL["block-given-more"].step
     assert length(fixture.blocks(given_more)) < length(fixture.blocks(slrs.step))
 
@@ -270,7 +270,7 @@ def test_sites():
 
 
 def test_floats_have_the_same_law():
-    for fixture in TEXTS.values():
+    for fixture in BLOCK_TEXTS.values():
         floats = as_float(fixture.target), as_float(fixture.drafter), (), 2
         blocks = exact_distribution(lambda chance: block_slrs.step(*floats, chance))  # noqa: B023
         assert total_variation(blocks, fixture.blocks(block_slrs.step)) < 1e-12

@@ -6,13 +6,7 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from specref.contrib.vocabularies.overlap import Overlap
-from specref.contrib.vocabularies.round_trips import RoundTrip
-from specref.contrib.vocabularies.sources import PUBLISHED
-from specref.contrib.vocabularies.summaries import Decompositions
-from specref.contrib.vocabularies.tables import PRINTED, Counted, NotRun, Tables
-from specref.contrib.vocabularies.tokenisers import TOKENISERS
-from specref.contrib.vocabularies.vocabulary import RealVocabulary
-from specref.report.vocabularies_text import (
+from specref.contrib.vocabularies.page_text import (
     ARTEFACT,
     DECOMPOSITIONS,
     HEAD,
@@ -22,6 +16,12 @@ from specref.report.vocabularies_text import (
     TIES,
     WORD,
 )
+from specref.contrib.vocabularies.round_trips import RoundTrip
+from specref.contrib.vocabularies.sources import PUBLISHED
+from specref.contrib.vocabularies.summaries import Decompositions
+from specref.contrib.vocabularies.tables import PRINTED, Counted, NotRun, Tables
+from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.vocabulary import RealVocabulary
 
 HUGE = 10**9
 

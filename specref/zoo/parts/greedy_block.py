@@ -11,8 +11,7 @@ from specref.distributions import Probability
 from specref.laws import Law, first_tokens_carrying
 from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo.block_fixtures import TOKENS
-from specref.zoo.fixtures import ExactFixture, by_name
+from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture, by_name
 
 Case: TypeAlias = tuple[Model, Model, Tokens, int]
 Iterated: TypeAlias = tuple[Tokens, Modifications]
@@ -22,8 +21,8 @@ Verify: TypeAlias = Callable[[Model, Tokens, list[standard.Draft], Chance], Toke
 
 # With two drafts at most one modification holds at a time; "c3" has three.
 PAIRS: Mapping[str, ExactFixture] = by_name(
-    *(replace(TOKENS[name], longest=3) for name in ("coin", "c", "eos")),
-    replace(TOKENS["c"], name="c3", lookahead=3, longest=3),
+    *(replace(BLOCK_TOKENS[name], longest=3) for name in ("coin", "c", "eos")),
+    replace(BLOCK_TOKENS["c"], name="c3", lookahead=3, longest=3),
 )
 
 
