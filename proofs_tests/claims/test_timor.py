@@ -35,6 +35,7 @@ from specref.theory import (
     until_determined,
 )
 from specref.vocabulary import find_untokenisable, inexpressible, intersection, is_expressible
+from specref.zoo.parts.standard import one_hot
 
 HALF, THIRD = ["1/2", "1/2"], ["1/3", "1/3", "1/3"]
 STRING_LEVEL = [
@@ -188,7 +189,7 @@ def test_h5_5_bonus_law_is_forced(bonus):
         p = target.next_token(x)
         law = {
             "drafter_bonus": drafter.next_token(x),
-            "argmax_bonus": planted.one_hot(int(np.argmax(p)), p),
+            "argmax_bonus": one_hot(int(np.argmax(p)), p),
             "stale_bonus": target.next_token(()),
         }[bonus]
         expected += accepted[0] * accepted[1] * total_variation(law, p)

@@ -31,6 +31,7 @@ from specref.strategies import (
 )
 from specref.theory import at_most_n_max, fixed, until_determined
 from specref.zoo import FIXTURES, MUTANTS
+from specref.zoo.parts.standard import speculative
 from specref.zoo.standard.printed import algorithm_5
 
 SAME = iterations(model_pairs(), max_lookahead=3)
@@ -178,9 +179,9 @@ def test_float_models_are_lossless_up_to_rounding():
 
 def test_step_that_asks_for_float_coins_gets_no_proof():
     """accepts_half is lossless; so is this, but 1 / 2 is a float in Python."""
-    halved = planted.standard_with(
-        accept=lambda p, q, token: standard.acceptance(p, q, token) / 2,
-        correct=lambda p, q: residual(p, np.minimum(p, q) / 2),
+    halved = speculative(
+        accept=lambda at: standard.acceptance(at.p, at.q, at.token) / 2,
+        recover=lambda at: residual(at.p, np.minimum(at.p, at.q) / 2),
     )
     target = iid_model(Vocabulary("ab"), ["1/5", "4/5"])
     drafter = iid_model(Vocabulary("ab"), ["1/2", "1/2"])

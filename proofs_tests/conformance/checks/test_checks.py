@@ -213,7 +213,7 @@ def fifth_row_again(drafter: Model, context: Tokens, lookahead: int, rng: Any) -
 
 
 V, S, G, D = VERIFY, STEP, GENERATE, DRAFTER
-BAD_STEP = planted.standard_with(correct=lambda p, q: p)
+BAD_STEP = planted.residual_is_target
 KILLERS: dict[str, tuple[Contract, Ask]] = {
     "smoke/answers": (V, accepted_alone),
     "smoke/calls": (S, empty),

@@ -1,20 +1,19 @@
-"""Planted bugs: wrong steps and formulas, each a small patch of a right one.
+"""Planted bugs: steps of the zoo under the names of tests, and wrong formulas.
 
 A check is worth something only if it rejects some of them. The names say what is wrong.
 """
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from specref.algorithms import slem, slrs, standard, tli, union
+from specref.algorithms import slrs, standard
 from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import LookaheadRule, Stop
 from specref.algorithms.standard import Draft, acceptance
 from specref.chance import Chance, Sampled
-from specref.distributions import Probabilities, Probability, normalise, relabel, residual, top_k
+from specref.distributions import Probabilities, Probability, normalise, residual, top_k
 from specref.models import Model
 from specref.theory import decompositions, fixed, proposals, psi
 from specref.vocabulary import (
@@ -23,205 +22,49 @@ from specref.vocabulary import (
     UntokenisableError,
     Vocabulary,
     inexpressible,
-    intersection,
     is_expressible,
 )
+from specref.zoo import ALL
+from specref.zoo.parts.standard import speculative
 
-Rule = Callable[[Probabilities, Probabilities], Probabilities]
+always_accepted = ALL["always-accept-u0"].step
+residual_is_target = ALL["residual-is-p"].step
+residual_is_absolute = ALL["residual-abs"].step
+lenient_with_its_residual = ALL["lenience-scaled-residual"].step
+argmax_match = ALL["greedy-match"].step
+residual_bonus = ALL["algorithm-5-as-printed"].step
+drafter_bonus = ALL["bonus-from-drafter"].step
+argmax_bonus = ALL["bonus-argmax"].step
+one_coin = ALL["shared-u"].step
+unlikely_draft_dropped = ALL["drop-low-probability-draft"].step
+argmax_drafted_soft_q_tested = ALL["greedy-draft-soft-q"].step
+foreign_draft_dropped = ALL["oov-draft-dropped"].step
+intersection_drafted_raw_q_tested = ALL["tli-q-not-renormalised"].step
+slem_first_match = ALL["slem-first-match"].step
+slem_context_retokenised = ALL["slem-context-retokenised"].step
+slem_proposal_kept = ALL["slem-output-retokenised"].step
+slrs_first_psi_everywhere = ALL["slrs-psi-of-first-token"].step
 
-
-def verify(
-    target: Model,
-    context: Tokens,
-    drafts: list[Draft],
-    chance: Chance,
-    accept: Callable[[Probabilities, Probabilities, int], Probability] = acceptance,
-    correct: Rule = residual,
-    bonus: Callable[[Tokens], Probabilities] | None = None,
-) -> Tokens:
-    """`standard.verify` with holes for the bugs; without patches it is right."""
-    block: Tokens = ()
-    for i, (token, q) in enumerate(drafts):
-        p = target.next_token((*context, *block))
-        if token is None or not chance.accept(accept(p, q, token), f"accept[{i}]"):
-            return (*block, chance.draw(correct(p, q), "residual"))
-        block = (*block, token)
-        if target.vocabulary.ends(block):
-            return block
-    return (*block, chance.draw((bonus or target.next_token)((*context, *block)), "bonus"))
-
-
-def standard_with(**patches: Any) -> Step:
-    def step(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
-        drafts = standard.draft(drafter, context, lookahead, chance)
-        return verify(target, context, drafts, chance, **patches)
-
-    return step
+lenient = speculative(accept=lambda at: min(2 * at.px / at.qx, 1))
+stale_bonus = speculative(bonus=lambda at: at.to(0).p)
+accepts_half = speculative(
+    accept=lambda at: acceptance(at.p, at.q, at.token) * Fraction(1, 2),
+    recover=lambda at: residual(at.p, np.minimum(at.p, at.q) / 2),
+)
 
 
-def one_hot(token: int, like: Probabilities) -> Probabilities:
-    hot = like * 0
-    hot[token] += 1
-    return hot
+def top_3_declared_whole(q: Probabilities, chance: Chance, site: str) -> Draft:
+    kept = normalise(np.where(q >= sorted(q)[-3], q, 0))
+    return Draft(chance.draw(kept, site), q)
+
+
+top_3_drafted_raw_q_tested = speculative(propose=top_3_declared_whole)
 
 
 def drafter_token(
     target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
 ) -> Tokens:
     return (chance.draw(drafter.next_token(context), "target[0]"),)
-
-
-always_accepted = standard_with(accept=lambda p, q, token: 1)
-residual_is_target = standard_with(correct=lambda p, q: p)
-residual_is_absolute = standard_with(correct=lambda p, q: normalise(abs(p - q)))
-lenient = standard_with(accept=lambda p, q, token: min(2 * p[token] / q[token], 1))
-lenient_with_its_residual = standard_with(
-    accept=lambda p, q, token: min(2 * p[token] / q[token], 1),
-    correct=lambda p, q: residual(p, q / 2),
-)
-argmax_match = standard_with(
-    accept=lambda p, q, token: int(token == np.argmax(p)), correct=lambda p, q: p
-)
-accepts_half = standard_with(
-    accept=lambda p, q, token: acceptance(p, q, token) * Fraction(1, 2),
-    correct=lambda p, q: residual(p, np.minimum(p, q) / 2),
-)
-
-
-def residual_bonus(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    return verify(
-        target,
-        context,
-        drafts,
-        chance,
-        bonus=lambda seen: residual(target.next_token(seen), drafter.next_token(seen)),
-    )
-
-
-def drafter_bonus(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    return verify(target, context, drafts, chance, bonus=drafter.next_token)
-
-
-def argmax_bonus(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    def likeliest(seen: Tokens) -> Probabilities:
-        p = target.next_token(seen)
-        return one_hot(int(np.argmax(p)), p)
-
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    return verify(target, context, drafts, chance, bonus=likeliest)
-
-
-def stale_bonus(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    return verify(target, context, drafts, chance, bonus=lambda seen: target.next_token(context))
-
-
-def one_coin(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    lowest = [Fraction(1)]
-
-    def accept(p: Probabilities, q: Probabilities, token: int) -> Probability:
-        lowest.append(min(lowest[-1], acceptance(p, q, token)))
-        return lowest[-1] / lowest[-2]
-
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    return verify(target, context, drafts, chance, accept=accept)
-
-
-def unlikely_draft_dropped(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    drafts = standard.draft(drafter, context, lookahead, chance)
-    kept = [draft for draft in drafts if draft.q[draft.token] >= Fraction(1, 4)]
-    return verify(target, context, kept, chance)
-
-
-def top_3_drafted_raw_q_tested(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    q = drafter.next_token(context)
-    kept = normalise(np.where(q >= sorted(q)[-3], q, 0))
-    return verify(target, context, [Draft(chance.draw(kept, "draft[0]"), q)], chance)
-
-
-def argmax_drafted_soft_q_tested(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    q = drafter.next_token(context)
-    return verify(target, context, [Draft(int(np.argmax(q)), q)], chance)
-
-
-def foreign_draft_dropped(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    drafts = union.draft(target, drafter, context, lookahead, chance)
-    shared = [draft for draft in drafts if draft.token is not None]
-    return verify(target, context, shared, chance)
-
-
-def intersection_drafted_raw_q_tested(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    shared = intersection(target.vocabulary, drafter.vocabulary)
-    raw: list[Draft] = []
-    for token, _ in tli.draft(target, drafter, context, lookahead, chance):
-        seen = union.read(target, drafter, (*context, *(draft.token for draft in raw)))
-        q = relabel(drafter.next_token(seen), shared, len(target.vocabulary))
-        raw.append(Draft(token, q))
-    return verify(target, context, raw, chance)
-
-
-def first_match(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
-    samples: Tokens = ()
-    for j in range(len(proposal) + 1):
-        p = target.next_token((*context, *proposal[:j]))
-        samples = (*samples, chance.draw(p, f"target[{j}]"))
-    matches = [j for j, token in enumerate(proposal) if samples[j] == token]
-    j = matches[0] if matches else 0
-    return (*proposal[:j], samples[j])
-
-
-def slem_first_match(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
-    stop = fixed(target.vocabulary, drafter.vocabulary, lookahead)
-    text = drafter.vocabulary.decode(slem.draft(drafter, seen, stop, chance))
-    return first_match(target, context, target.vocabulary.encode(text), chance)
-
-
-def slem_context_retokenised(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    again = target.vocabulary.encode(target.vocabulary.decode(context))
-    return slem.step(target, drafter, again, lookahead, chance)
-
-
-def slem_proposal_kept(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    block = slem.step(target, drafter, context, lookahead, chance)
-    return target.vocabulary.encode(target.vocabulary.decode(block))
-
-
-def slrs_first_psi_everywhere(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
-    tokens, laws = slrs.propose(target, drafter, context, lookahead, chance, fixed)
-    return verify(target, context, [Draft(token, laws[()]) for token in tokens], chance)
 
 
 def slrs_single_with(law: Callable[..., Probabilities], rule: LookaheadRule = fixed) -> Step:
