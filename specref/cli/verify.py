@@ -72,7 +72,7 @@ def verify_everywhere(
                 break
             further = prove_boxes(tuple(again.values()), seed, budget, pool)
             answers = tuple(one for one in answers if one not in again) + further
-    command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
+    command = f"specref prove --all --everywhere --profile {profile}" + " --known-bugs" * zoo
     linked = markdown is not None and within_docs(markdown)
     told = answers_document(answers, f"{command} --markdown FILE", zoo=zoo, linked=linked)
     record = as_json({"profile": profile, "seed": seed, "answers": answers})

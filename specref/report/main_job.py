@@ -1,4 +1,4 @@
-"""The result of `specref verify` as a document."""
+"""The result of `specref prove --all` as a document."""
 
 from rich.text import Text
 
@@ -27,7 +27,7 @@ def verification_document(verification: Verification) -> Document:
         *(acceptance_legend(verification), *shown, Prose(verdict, "bold")),
     ]
     kind: Kind = "good" if verification.ok else "bad"
-    return Document("specref verify", kind, verdict.capitalize(), parts, rest)
+    return Document("specref prove --all", kind, verdict.capitalize(), parts, rest)
 
 
 def checks_table(verification: Verification) -> Table:

@@ -196,15 +196,15 @@ KINDS: Reports = {
         record(**AGAINST, not_applicable=UNREAD),
     ),
     "verify": (
-        "specref verify",
+        "specref prove --all",
         record(**form_of(Verification)["properties"], ok=said("Whether every check holds.", YES)),
     ),
     "verify-everywhere": (
-        "specref verify --everywhere",
+        "specref prove --all --everywhere",
         record(profile=PROFILE, seed=SEED, answers=listed(form_of(Answer))),
     ),
     "verify-dominance": (
-        "specref verify --dominance",
+        "specref prove --all --compare",
         record(
             profile=PROFILE,
             seed=SEED,
