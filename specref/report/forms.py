@@ -1,7 +1,8 @@
 """The form of a type as JSON Schema (draft 2020-12), as `machine.as_json` writes its values.
 
-Records are dataclasses. What a field means stands in the docstring of its class or beside its
-type, as ``Annotated[int, "how many"]``; so does a form that its type does not have.
+Records are dataclasses or typed dictionaries. What a field means stands in the docstring of its
+class or beside its type, as ``Annotated[int, "how many"]``; so does a form that its type does not
+have.
 """
 
 import inspect
@@ -11,7 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 Schema: TypeAlias = dict[str, Any]
 Reports: TypeAlias = Mapping[str, tuple[str, Schema]]
@@ -116,6 +127,9 @@ def form_of(kind: Any) -> Schema:
         return table(form_of(inner[1]))
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return one_of(*(one.value for one in kind))
+    if is_typeddict(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        return record(**{name: form_of(hint) for name, hint in hints.items()})
     if isinstance(kind, type) and is_dataclass(kind):
         return record(**_properties(kind))
     raise TypeError(f"kind = {kind!r}: expected a dataclass, or a type of its fields")

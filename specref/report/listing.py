@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -21,6 +21,7 @@ from specref.conformance.findings import MEANINGS, address_of_bug, address_of_fi
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
+from specref.report.forms import Ids
 from specref.report.layout import Column, Table
 from specref.rules import RULES, Rule
 from specref.zoo import ALL
@@ -28,7 +29,78 @@ from specref.zoo import ALL
 Row: TypeAlias = Mapping[str, Any]
 
 
-def claims(contract: Contract | None = None) -> list[Row]:
+class ClaimRow(TypedDict):
+    """What ``--declare`` takes."""
+
+    name: str
+    values: str
+    default: str
+    text: str
+
+
+class CheckRow(TypedDict):
+    """What ``--only`` takes."""
+
+    id: str
+    stage: str
+    contracts: Ids
+    statistical: Annotated[bool, "Whether it spends a share of alpha."]
+    text: str
+
+
+class ContractRow(TypedDict):
+    """What ``--contract`` takes."""
+
+    name: str
+    parameters: Ids
+    text: str
+
+
+class NameRow(TypedDict):
+    """What is judged by its name."""
+
+    name: str
+    contract: str
+    installed: bool
+    missing: Annotated[Ids, "Packages that it lacks."]
+    remedy: Annotated[str, "The command that installs it."]
+    text: str
+
+
+class RuleRow(TypedDict):
+    """What ``--rule`` takes."""
+
+    name: str
+    contracts: Annotated[Ids, "Under which it may be declared."]
+    papers: Ids
+    vocabularies: str
+    lossless: bool
+    parts: Annotated[Mapping[str, bool], "{part: whether specref has it for this rule}."]
+    text: str
+
+
+class FindingRow(TypedDict):
+    """What a report may say."""
+
+    name: str
+    text: str
+    address: str
+
+
+class BugRow(TypedDict):
+    """What a diagnosis may name."""
+
+    name: str
+    rule: str
+    lossless: bool
+    formula: str
+    text: Annotated[str, "How it shows."]
+    fix: str
+    seen_in: Ids
+    address: str
+
+
+def claims(contract: Contract | None = None) -> list[ClaimRow]:
     """Every claim: its values, its default, and its meaning.
 
     Examples
@@ -48,7 +120,7 @@ def claims(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-def checks(contract: Contract | None = None) -> list[Row]:
+def checks(contract: Contract | None = None) -> list[CheckRow]:
     """Every check: its stage, its contracts, whether it is statistical, and what it asks."""
     return [
         {
@@ -63,7 +135,7 @@ def checks(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-def contracts(contract: Contract | None = None) -> list[Row]:
+def contracts(contract: Contract | None = None) -> list[ContractRow]:
     """Every contract: how an implementation is called, and what it takes and gives."""
     return [
         {
@@ -76,7 +148,7 @@ def contracts(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-def names(contract: Contract | None = None) -> list[Row]:
+def names(contract: Contract | None = None) -> list[NameRow]:
     """Every registered implementation, what is missing of it, and how to install that."""
     return [
         {
@@ -92,7 +164,7 @@ def names(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-def rules(contract: Contract | None = None) -> list[Row]:
+def rules(contract: Contract | None = None) -> list[RuleRow]:
     """Every rule: the contracts under which it may be declared, and its parts."""
     return [
         {
@@ -128,7 +200,7 @@ def listing_of(rule: Rule) -> object:
     return sys.modules[rule.step.__module__]
 
 
-def bugs(contract: Contract | None = None) -> list[Row]:
+def bugs(contract: Contract | None = None) -> list[BugRow]:
     """Every planted bug, and every lossless rule that looks like one."""
     return [
         {
@@ -145,7 +217,7 @@ def bugs(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-def findings(contract: Contract | None = None) -> list[Row]:
+def findings(contract: Contract | None = None) -> list[FindingRow]:
     """Every finding: what it means, and what to do."""
     return [
         {"name": str(one), "text": text, "address": address_of_finding(one)}
@@ -153,7 +225,7 @@ def findings(contract: Contract | None = None) -> list[Row]:
     ]
 
 
-SECTIONS: Mapping[str, Callable[[Contract | None], list[Row]]] = MappingProxyType(
+SECTIONS: Mapping[str, Callable[[Contract | None], Sequence[Row]]] = MappingProxyType(
     {
         "claims": claims,
         "checks": checks,

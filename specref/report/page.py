@@ -83,14 +83,9 @@ th { color: var(--soft); font-weight: 600; }
 details { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem;
   margin: .5rem 0; }
 summary { cursor: pointer; font-weight: 600; }
-.heat th, .heat td { padding: .3rem .5rem; text-align: center; }
-.heat th:first-child, .heat td:first-child { text-align: left; position: sticky; left: 0;
-  background: var(--page); }
-.heat .some { background: color-mix(in srgb, var(--expected) var(--share), var(--page)); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 @media (max-width: 520px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
-  .heat td:first-child { min-width: 8.5rem; overflow-wrap: anywhere; }
   details .name { min-width: 6.75rem; white-space: normal; overflow-wrap: anywhere; }
   .wide { min-width: 7.5rem; } }
 """

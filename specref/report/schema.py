@@ -40,7 +40,16 @@ from specref.report.forms import (
 )
 from specref.report.kit_records import DEFINITIONS as OF_CHECKS
 from specref.report.kit_records import NotRun, ReportRecord
-from specref.report.listing import SECTIONS
+from specref.report.listing import (
+    SECTIONS,
+    BugRow,
+    CheckRow,
+    ClaimRow,
+    ContractRow,
+    FindingRow,
+    NameRow,
+    RuleRow,
+)
 from specref.report.machine import write_json
 from specref.report.rules import RuleRecord
 from specref.statistics.campaign.planning import Plan
@@ -122,50 +131,13 @@ DOCTOR = record(
 )
 LISTING = record(
     tuple(SECTIONS),  # those that were asked for
-    claims=said(
-        "What --declare takes.",
-        listed(record(name=TEXT, values=TEXT, default=TEXT, text=TEXT)),
-    ),
-    checks=said(
-        "What --only takes.",
-        listed(
-            record(
-                id=TEXT,
-                stage=TEXT,
-                contracts=IDS,
-                statistical=said("Whether it spends a share of alpha.", YES),
-                text=TEXT,
-            )
-        ),
-    ),
-    contracts=said("What --contract takes.", listed(record(name=TEXT, parameters=IDS, text=TEXT))),
-    names=said(
-        "What is judged by its name.",
-        listed(
-            record(
-                name=TEXT,
-                contract=TEXT,
-                installed=YES,
-                missing=said("Packages that it lacks.", IDS),
-                remedy=said("The command that installs it.", TEXT),
-                text=TEXT,
-            )
-        ),
-    ),
-    rules=said(
-        "What --rule takes.",
-        listed(
-            record(
-                name=TEXT,
-                contracts=said("Under which it may be declared.", IDS),
-                papers=IDS,
-                vocabularies=TEXT,
-                lossless=YES,
-                parts=said("{part: whether specref has it for this rule}.", table(YES)),
-                text=TEXT,
-            )
-        ),
-    ),
+    claims=said("What --declare takes.", listed(form_of(ClaimRow))),
+    checks=said("What --only takes.", listed(form_of(CheckRow))),
+    contracts=said("What --contract takes.", listed(form_of(ContractRow))),
+    names=said("What is judged by its name.", listed(form_of(NameRow))),
+    rules=said("What --rule takes.", listed(form_of(RuleRow))),
+    findings=said("What a report may say.", listed(form_of(FindingRow))),
+    bugs=said("What a diagnosis may name.", listed(form_of(BugRow))),
 )
 VECTORS = record(
     implementation=TEXT,
