@@ -182,3 +182,42 @@ def test_results_are_compared_and_printed_without_their_errors() -> None:
     one, other = (replace(PASSED, error=ValueError(text)) for text in "ab")
     assert one == other
     assert "ValueError" not in repr(one)
+
+
+def test_a_failure_that_blocks_joint_is_followed_by_the_command_that_names_the_bug() -> None:
+    smoke = result(Status.FAILED, "smoke/rows", finding=Finding.LAW, message="p = 0")
+    blocked = result(Status.NOT_RUN, "joint/wide", message="blocked by smoke/rows")
+    for others, asked in (((blocked,), "joint"), ((PASSED,), "smoke/rows")):
+        found = report(smoke, *others)
+        named = replace(found, options=replace(found.options, name="mine.py:verify"))
+        (line,) = [one for one in str(named).splitlines() if one.startswith("Next")]
+        assert line.endswith(f"--only {asked}")
+        assert "Docs: " in str(named)
+
+
+def test_what_has_no_time_left_is_one_line_and_no_verdict_on_its_own() -> None:
+    late = [
+        replace(
+            result(Status.NOT_RUN, f"strata/late-{number}"),
+            evidence={"not_tried": [f"strata/late-{number} (no time left)"]},
+        )
+        for number in range(60)
+    ]
+    known = report(PASSED, *late)
+    found = replace(known, options=replace(known.options, detect_tv=None, time_limit=9.0))
+    assert found.exit_code == 0
+    (line,) = [one for one in str(found).splitlines() if one.startswith("NOT TRIED")]
+    assert "strata/late-0; strata/late-1; strata/late-2 and 57 more" in line
+    assert "would have been found" in found.verdict
+    nothing = replace(found, results=tuple(late))
+    assert (nothing.exit_code, nothing.law_not_reached) == (2, True)
+
+
+def test_samples_that_were_not_enough_do_not_lower_what_a_pass_says() -> None:
+    """What would have been found is that of the checks that passed, and never all of it."""
+    short = result(Status.NOT_RUN, "joint/deep", detectable_tv=0.9)
+    nothing = result(Status.PASSED, "joint/eos", detectable_tv=1.0)
+    found = report(
+        PASSED, replace(short, evidence={**short.evidence, "not_tried": ["it (x)"]}), nothing
+    )
+    assert found.detected_tv == 0.05

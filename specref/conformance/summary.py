@@ -400,8 +400,10 @@ def _counts(report: "Report") -> str:
 def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
     """What to type next."""
     if shown is not None:
-        command = asking_for(report, shown.id)
-        asked = f"Next: {command}" if command else f'Next: only=["{shown.id}"]'
+        # Where a failure of smoke has blocked them, checks of stage joint name the bug.
+        id_ = str(Stage.JOINT) if why_unnamed(report) == BY_ITSELF else shown.id
+        command = asking_for(report, id_)
+        asked = f"Next: {command}" if command else f'Next: only=["{id_}"]'
         *lines, last = textwrap.wrap(
             asked, WIDTH - 2, subsequent_indent=" " * 6, break_on_hyphens=False
         )
