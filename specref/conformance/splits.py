@@ -259,7 +259,8 @@ def split(judge: Judge, of_one_row: bool = False) -> Split | None:
     if alone.wrong:
         less = tried(ONE_DRAFT, judge, until, LONGER * BLOCKS)
         enough = "with one draft" if less.wrong else "with two drafts; with one it is right"
-        text = f"one row alone is enough, {enough}"
+        # That one row is enough is known where its exact law was the first to fail.
+        text = "" if of_one_row and less.wrong else f"one row alone is enough, {enough}"
         return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
     found = [alone]
     asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
