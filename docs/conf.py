@@ -33,6 +33,7 @@ version = release = specref.__version__
 extensions = [
     "myst_parser",
     "proofs_tests.pages.formulas",
+    "proofs_tests.pages.search",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
