@@ -44,15 +44,13 @@ OWN: dict[Table, dict[str, str]] = {
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {
-    "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
-    "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
-    "forwards.",
+    "zoo": "Run the checks against the library of known bugs.",
+    "psi": "Count the token sequences that spell TEXT, and the forwards that psi takes.",
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
-    "build-model": "Write small checkpoints whose law is known, for any engine.",
-    "cross-check": "Check generated texts of two models, method by method, against the "
-    "target's own law.",
-    "collect": "Draw texts from an OpenAI-compatible server, into a file for `specref compare`.",
-    "compare": "Compare texts of a system with speculation with texts of the same system without.",
+    "build-model": "Write small checkpoints with known probabilities, for any engine.",
+    "cross-check": "Test generation with two models, method by method, against the target.",
+    "collect": "Collect sequences from an OpenAI-compatible server, for `specref compare`.",
+    "compare": "Compare sequences of a system with and without speculation.",
 }
 """Those listed above in a sentence, so that `specref --help` imports none of them."""
 

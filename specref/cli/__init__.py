@@ -19,10 +19,10 @@ COMMANDS = {
     "replay": "Run a saved failing case again.",
     "init": "Write a pytest file for YOUR sampler, or a program in another language.",
     "prove": "Prove or refute YOUR verification rule, exactly; with --all those of the project.",
-    "list": "What can be declared, checked, judged by name or proved.",
-    "plan": "How many blocks does a verdict need, and how long does that take?",
-    "doctor": "What is installed here, what it is for, and how to get the rest.",
-    "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
+    "list": "List capabilities, checks, contracts, adapters and rules.",
+    "plan": "How many samples does a verdict need, and how long does that take?",
+    "doctor": "Show installed optional parts, and how to get the others.",
+    "vectors": "Run the published test vectors on YOUR sampler, or build them.",
     **COMMANDS_OF_WINGS,
 }
 GROUPS = {

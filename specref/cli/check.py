@@ -46,12 +46,12 @@ class CheckCommand(Configured, InSections):
 @click.command("check", cls=CheckCommand)
 @click.argument("target", required=False, shell_complete=targets)
 @click.option(
-    "--installed", is_flag=True, help="Every registered engine that is installed; no TARGET then."
+    "--installed", is_flag=True, help="Test every adapter whose engine is installed; no TARGET."
 )
 @click.option(
     "--contract",
     type=click.Choice(tuple(CONTRACTS)),
-    help="How it is called; by default verify, or what a registered name is made for.",
+    help="How specref calls it (default: verify, or that of the adapter).",
 )
 @rule_option
 @declare_option
@@ -61,44 +61,48 @@ class CheckCommand(Configured, InSections):
     type=click.Choice(get_args(Profile)),
     default="quick",
     show_default=True,
-    help="The distance that is surely detected: 0.05, 0.02, 0.01; smoke samples nothing.",
+    help="TV to detect: 0.05, 0.02 or 0.01; smoke samples nothing.",
 )
-@click.option("--detect-tv", type=float, help="That distance itself.")
+@click.option("--detect-tv", type=float, help="Detect this TV (overrides --profile).")
 @click.option(
     "--time-limit",
     cls=Option,
     former=("--seconds",),
     type=float,
     metavar="SECONDS",
-    help="End after so long, in all; the report says what was found and what was not tried.",
+    help="End the run after so long; the report says what was not tried.",
 )
 @click.option(
     "--only",
     multiple=True,
     metavar="ID",
     shell_complete=checks,
-    help="Checks whose ids start like this.",
+    help="Run checks whose ids start with ID.",
 )
 @click.option(
     "--skip",
     multiple=True,
     metavar="ID",
     shell_complete=checks,
-    help="Not checks whose ids start like this.",
+    help="Skip checks whose ids start with ID.",
 )
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option(
     "--keep-going",
     is_flag=True,
-    help="Run every check, also those that a failure has settled or left nothing to judge in.",
+    help="Run every check, also after a failure that settles the verdict.",
 )
-@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
-@click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
-@click.option("--seed", default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--alpha", default=ALPHA, show_default=True, help="False-positive rate over all checks."
+)
+@click.option(
+    "--trials", type=int, help="Samples of each statistical check (overrides --detect-tv)."
+)
+@click.option("--seed", default=0, show_default=True, help="Random seed.")
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit code 2 if something optional could not be tried; else the verdict lists it.",
+    help="Exit with 2 if something optional could not be tried.",
 )
 @verbosity
 @json_option
@@ -110,13 +114,13 @@ class CheckCommand(Configured, InSections):
     "--texts",
     metavar="FILE",
     callback=writable,
-    help="Write texts of an engine there as they come; a second run goes on from them.",
+    help="Store the engine's outputs in FILE; a second run resumes from it.",
 )
 @timeout_option
 @click.option(
     "--isolate",
     is_flag=True,
-    help="Ask an engine in a process of its own, so that the kit outlives a crash of it.",
+    help="Run the engine in a subprocess, so that its crash does not end the run.",
 )
 @workers_option()
 @cluster_option

@@ -25,7 +25,7 @@ PROGRAMS = ("g++", "rustc", "go", "node", "swiftc")
 @click.command("doctor")
 @json_option
 def doctor_command(json_file: str | None) -> NoReturn:
-    """What is installed here, what it is for, and how to get the rest.
+    """Show installed optional parts, and how to get the others.
 
     Takes a second or two, and a few more where torch is installed: it is asked for its devices.
 

@@ -48,7 +48,7 @@ def test_{function}_is_lossless(check):
 @click.option(
     "--language",
     type=click.Choice(tuple(SUFFIXES)),
-    help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
+    help="Print a program to start from, for `specref check process:COMMAND`; no TARGET.",
 )
 @click.option("--contract", type=click.Choice(WRITTEN), help="By default verify.")
 @rule_option

@@ -25,7 +25,7 @@ FIRST = 5
 def list_command(
     sections: tuple[str, ...], contract: str | None, json_file: str | None
 ) -> NoReturn:
-    """What can be declared, checked, judged by name or proved.
+    """List capabilities, checks, contracts, adapters and rules.
 
     SECTIONS are claims (--declare NAME=VALUE), checks (--only ID; an id is its stage and a name),
     contracts (--contract), names (specref check NAME), rules (--rule), findings (what a report

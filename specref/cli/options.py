@@ -121,23 +121,23 @@ rule_option = click.option(
     former=("--algorithm",),
     type=click.Choice(declarable()),
     metavar="RULE",
-    help="The rule that it declares (specref list rules); then accepted lengths are judged, too.",
+    help="The rule that it implements (specref list rules): tests accepted tokens, too.",
 )
 profile_option = click.option(
     "--profile",
     type=click.Choice(get_args(Profile)),
     default="quick",
     show_default=True,
-    help="How many pairs and lookaheads.",
+    help="How many model pairs and lookaheads.",
 )
-seed_option = click.option("--seed", default=0, show_default=True, help="Of everything sampled.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Random seed.")
 timeout_option = click.option(
     "--timeout",
     cls=Option,
     former=("--patience",),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds for a call.",
+    help="Seconds until a call counts as not answered.",
 )
 json_option = click.option(
     "--json",

@@ -14,12 +14,14 @@ from specref.zoo.planning import FIXTURE_PAIRS, MutantPlan, plan_mutant
 
 
 @click.group("plan", invoke_without_command=True)
-@click.option("--tv", "--detect-tv", type=float, help="How many blocks find this distance?")
-@click.option("--n", "trials", type=int, help="Which distance do so many blocks find?")
-@click.option("--eps", type=float, help="How many blocks certify a lossless sampler within this?")
-@click.option("--mutant", help="How many blocks find this bug of the zoo?")
-@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms in a campaign.")
-@click.option("--rate", default=10_000.0, show_default=True, help="Blocks per second you sample.")
+@click.option("--tv", "--detect-tv", type=float, help="How many samples detect this TV?")
+@click.option("--n", "trials", type=int, help="Which TV do this many samples detect?")
+@click.option(
+    "--eps", type=float, help="How many samples certify a lossless sampler within this TV?"
+)
+@click.option("--mutant", help="How many samples detect this known bug?")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False-positive rate.")
+@click.option("--rate", default=10_000.0, show_default=True, help="Samples per second.")
 @json_option
 @click.pass_context
 def plan_command(
@@ -32,7 +34,7 @@ def plan_command(
     rate: float,
     json_file: str | None,
 ) -> None:
-    """How many blocks does a verdict need, and how long does that take?
+    """How many samples does a verdict need, and how long does that take?
 
     Give one of --tv, --n, --eps and --mutant; or ask `specref plan speed` which lookahead is
     best. Takes a second.

@@ -41,14 +41,16 @@ class ProveCommand(InSections):
 
 @click.command("prove", cls=ProveCommand)
 @click.argument("rule", metavar="MODULE:FUNCTION", required=False, shell_complete=targets)
-@click.option("--all", "every", is_flag=True, help="Every rule of the project instead of yours.")
+@click.option(
+    "--all", "every", is_flag=True, help="Prove every rule of the project instead of yours."
+)
 @profile_option
 @click.option(
     "--pairs",
     type=click.Choice(["same", "all", "one", "two"]),
     default="same",
     show_default=True,
-    help="Toy pairs over one vocabulary, or also drafters with another vocabulary; with "
+    help="Model pairs over one vocabulary, or also draft models with another one; with "
     "--everywhere one vocabulary, or a list of two.",
 )
 @click.option(
@@ -58,12 +60,12 @@ class ProveCommand(InSections):
     metavar="SITUATION",
     help=f"Only this situation; repeat for more. There are: {', '.join(SITUATIONS)}.",
 )
-@click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
+@click.option("--everywhere", is_flag=True, help="Prove it for all p and q over a few tokens.")
 @click.option(
     "--against",
     metavar="RULE",
     shell_complete=rules,
-    help="Whether it accepts at least as many drafts as this one; MODULE:FUNCTION, or a name of "
+    help="Does it accept at least as many draft tokens as RULE? MODULE:FUNCTION, or a name of "
     "`specref list rules`.",
 )
 @click.option(
@@ -71,25 +73,30 @@ class ProveCommand(InSections):
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="With --against: compare the tokens that so many iterations emit.",
+    help="With --against: compare the tokens of this many iterations.",
 )
-@click.option("--tokens", default=3, show_default=True, help="Of the vocabulary.")
-@click.option("--lookahead", default=1, show_default=True, help="Drafts of a block.")
+@click.option("--tokens", default=3, show_default=True, help="Size of the vocabulary.")
+@click.option("--lookahead", default=1, show_default=True, help="Number of draft tokens.")
 @click.option("--budget", type=float, help="CPU seconds.  [default: 60; with --all 20]")
-@click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    callback=writable,
+    help="Write a counterexample for `specref replay`.",
+)
 @click.option(
     "--compare",
     cls=Option,
     former=("--dominance",),
     is_flag=True,
-    help="Which rules accept more than which, for every p and q.",
+    help="Compare which rules accept more, for all p and q.",
 )
 @click.option(
     "--known-bugs",
     cls=Option,
     former=("--zoo",),
     is_flag=True,
-    help="With --everywhere: the planted bugs of the zoo, too.",
+    help="With --everywhere: the library of known bugs, too.",
 )
 @click.option("--markdown", metavar="FILE", callback=writable, help="Write these as a page.")
 @seed_option

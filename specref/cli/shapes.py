@@ -24,7 +24,7 @@ def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--shape",
         multiple=True,
         metavar="V=…,K=…,B=…,dtype=…",
-        help="Judge it also with V tokens, K drafts a row and B rows (32000, 3 and 4 if not "
+        help="Also test V tokens, K draft tokens and B rows (32000, 3 and 4 if not "
         "given), in this dtype; repeat for more.",
     )(command)
 

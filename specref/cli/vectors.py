@@ -13,14 +13,14 @@ from specref.vectors.groups.verifications import BOTH
 
 
 @click.command("vectors")
-@click.option("--write", metavar="FOLDER", help="Build every file and put it there.")
-@click.option("--check", is_flag=True, help="Are the files what --write would put there?")
+@click.option("--write", metavar="FOLDER", help="Build every file into FOLDER.")
+@click.option("--check", is_flag=True, help="Check that the files are what --write would build.")
 @click.option(
     "--run",
     "target",
     metavar="TARGET",
     shell_complete=targets,
-    help="Put the vectors to MODULE:FUNCTION.",
+    help="Run the vectors on MODULE:FUNCTION.",
 )
 @click.argument("folder", required=False)
 @click.option(
@@ -35,16 +35,16 @@ from specref.vectors.groups.verifications import BOTH
     "--policy",
     multiple=True,
     type=click.Choice(tuple(POLICIES)),
-    help="A convention that differs.",
+    help="Your sampler follows this convention.",
 )
-@click.option("--only", default="", metavar="ID", help="Cases whose ids start like this.")
+@click.option("--only", default="", metavar="ID", help="Run cases whose ids start with ID.")
 @timeout_option
 @declare_option
 @workers_option()
 @cluster_option
 @json_option
 def vectors_command(**options: Any) -> NoReturn:
-    """The published test vectors: write them, check them, or put them to YOUR sampler.
+    """Run the published test vectors on YOUR sampler, or build them.
 
     FOLDER is where they are, by default those of the package. TARGET is MODULE:FUNCTION,
     FILE.py:FUNCTION, a registered name, or 'process:COMMAND'; the function takes

@@ -52,7 +52,7 @@ def build_model_command(
     seed: int,
     json_file: str | None,
 ) -> NoReturn:
-    """Write small checkpoints whose law is known, for any engine.
+    """Write small checkpoints with known probabilities, for any engine.
 
     The law of the next token is a JSON file, or one of those that are built in; a file may hold
     two, of a target and a drafter, for folders of these names. A folder has law.json, and a Llama

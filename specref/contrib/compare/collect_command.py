@@ -60,7 +60,7 @@ def collect_command(
     timeout: float,
     key: str | None,
 ) -> NoReturn:
-    """Draw texts from an OpenAI-compatible server, into a file for `specref compare`.
+    """Collect sequences from an OpenAI-compatible server, for `specref compare`.
 
     Run it twice: with speculation on and off, by two servers or by a field of the request. Give
     the second run another --seed: two runs with equal seeds may give equal texts. Each text is

@@ -64,7 +64,7 @@ def compare_command(
     quiet: bool,
     json_file: str | None,
 ) -> NoReturn:
-    """Compare texts of a system with speculation with texts of the same system without.
+    """Compare sequences of a system with and without speculation.
 
     Each line of a file is {"prompt_id": "a", "token_ids": [1, 2]}; "logprobs", one for each
     token, "finish_reason" and "seed" are used where they are there. Files may be gzipped; - is

@@ -41,7 +41,7 @@ def cross_check_command(
     dtype: str,
     path: str,
 ) -> NoReturn:
-    """Check generated texts of two models, method by method, against the target's own law.
+    """Test generation with two models, method by method, against the target.
 
     Without --target and --drafter the published pairs are run, which `make models` installs.
     Every token is judged by p from a pass of the target alone over the whole text, in float64:

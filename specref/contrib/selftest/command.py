@@ -40,7 +40,7 @@ def zoo_command(
     json_file: str | None,
     html_file: str | None,
 ) -> NoReturn:
-    """The kill matrix: does every check fail a bug, and is every bug found?
+    """Run the checks against the library of known bugs.
 
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
     fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.

@@ -46,7 +46,7 @@ def psi_command(
     downloads: tuple[str, ...],
     json_file: str | None,
 ) -> NoReturn:
-    """The decompositions of TEXT: token sequences that spell it, their number, n_max, forwards.
+    """Count the token sequences that spell TEXT, and the forwards that psi takes.
 
     By default TEXT is as the vocabulary's file writes it (Ġhello); with --bytes it is ordinary
     text. Nothing is enumerated: any number of decompositions is counted at once. Takes a second
