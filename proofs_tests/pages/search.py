@@ -51,7 +51,7 @@ def indexed(app: Sphinx, doctree: nodes.document) -> None:
         for words, (page, section) in FIRST.items()
         if page == here
     ]
-    if entries and doctree.children:
+    if entries:
         doctree.insert(0, index(entries=entries))
 
 
