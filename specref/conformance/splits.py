@@ -51,8 +51,9 @@ from specref.probing.probe import Probed, probe_program
 from specref.probing.verification import batch_program
 from specref.vocabulary import Tokens
 
-EXACT, RUNS, SECONDS = 1e-6, 2_000, 10.0
-"""A distance that rounding explains; runs for one law; seconds for all situations."""
+EXACT, RUNS, SECONDS, STOPPED = 1e-6, 2_000, 20.0, 10.0
+"""A distance that rounding explains; runs for one law; seconds for all situations,
+and after which a copy of the process that goes on is stopped."""
 MOST_SAID = 3
 BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 """Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
@@ -230,7 +231,7 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
         with few_threads():
             return split(judge, of_one_row=shown.id in FIRST)
 
-    found = in_a_copy(work, SECONDS) if copied else work()
+    found = in_a_copy(work, SECONDS + STOPPED) if copied else work()
     if found is None:
         return report
     more: dict[str, Any] = {"split": found.evidence} if found.text else {}
