@@ -50,6 +50,8 @@ __all__ = ["Interrupted", "NotPassedError", "Report", "prepare", "run_checks"]
 
 SMOKE = ("smoke", "replay", "boundary", "joint/probed", "joint/probed-", "end-to-end/probed")
 """What the profile smoke asks for: nothing whose distribution is sampled."""
+DRAWN = ("boundary/rare-draft",)
+"""What it does not ask for: thousands of calls, until a draft comes that is rare."""
 RARE = 0.01
 NEAR = 0.75
 NO_LISTENER = Listener()
@@ -198,9 +200,9 @@ def prepare(
     subject = Subject(implementation, capabilities, options.timeout, advance)
     only = SMOKE if options.profile == "smoke" and options.only is None else options.only
     asked = chosen(only)
-    if options.skip:
-        left_out = {one.id for one in chosen(options.skip, "skip")}
-        asked = tuple(one for one in asked if one.id not in left_out)
+    left_out = {one.id for one in chosen(options.skip, "skip")} if options.skip else set()
+    left_out |= set(DRAWN) if only is SMOKE else set()
+    asked = tuple(one for one in asked if one.id not in left_out)
     passed = parameters_passed(implementation, options.contract, capabilities)
     return Judge(subject, options, statistical, advance, told=told, passed=passed), asked
 
