@@ -4,7 +4,7 @@ Kim et al. 2025 (section 4.2, Table 2): target Gemma 3 270M, drafter the same we
 companion SmolLM2 135M, read over Gemma's tokens by bytes. Stewart et al. 2024 (Table 1): drafts
 of the context and extended bigrams of Gemma itself. And what the pair accepts by temperature.
 
-    SPECREF_MODELS=FOLDER python -m proofs_tests.benchmarks.real_pair   # 20 minutes of one core
+    SPECREF_MODELS=FOLDER python -m proofs_tests.benchmarks.real_pair   # 8 minutes of one core
 
 Each part is written to docs/records/real_pair.json when it is done.
 """

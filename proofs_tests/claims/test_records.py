@@ -134,3 +134,29 @@ def test_r_9_greater_k_or_w_raise_tokens_per_call():
             assert found[k, w] >= max(less, default=1)
             assert strategy != "mixed" or found[k, w] > max(less, default=1)
     assert [round(calls("mixed")[10, w], 2) for w in (1, 2, 4)] == [1.69, 1.99, 2.22]
+
+
+def test_r_6_first_drafts_of_tli_by_temperature():
+    assert PAIR["TLI by temperature"] == {
+        "0.0": 0.5605,
+        "0.25": 0.5747,
+        "0.5": 0.5822,
+        "0.75": 0.5847,
+        "1.0": 0.5818,
+    }
+
+
+def test_r_8_similarity_correlates_with_acceptance():
+    """As strongly as in the paper's least group, 0.75."""
+    assert PAIR["places"] == {"texts": 16, "places": 512, "drafts": 2048}
+    assert PAIR["accepted"] == {"mean": 0.4102, "S": 0.3396}
+    assert PAIR["correlation of S with acceptance"] == 0.7593 > 0.75
+
+
+def test_r_10_companion_tells_of_the_verdict_and_fine_bins_of_themselves():
+    """Shares of entropy, of that of shuffled verdicts, and of the variance on other texts."""
+    found = {
+        tuple(one["bins"]): [round(100 * one[key]) for key in ("share", "shuffled", "held out")]
+        for one in PAIR["information"]
+    }
+    assert (found[4, 4], found[27, 27], found[1, 8]) == ([28, 1, 32], [51, 22, 2], [28, 0, 35])
