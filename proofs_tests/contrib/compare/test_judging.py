@@ -70,6 +70,7 @@ KINDS = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hundred_prompts_are_judged_together(kind):
     rng = np.random.default_rng(3)
@@ -113,6 +114,7 @@ def test_bounds_hold_for_systems_that_differ():
     assert held == 10
 
 
+@pytest.mark.deep
 def test_equal_systems_are_not_called_lossy():
     """Of 20 pairs of files at alpha 0.2, 16 or more have a probability below 1e-6."""
     rng = np.random.default_rng(7)

@@ -136,6 +136,7 @@ def test_the_rule_itself_is_not_called_lossy(tmp_path, plain):
     assert "agree within" in result.output
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(tmp_path, plain, bug):
     with serving(bug) as url:

@@ -162,6 +162,7 @@ def bad(tmp_path: Path) -> Callable[..., Row]:
     return row
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="not_run (there is no /proc)")
 @pytest.mark.parametrize("name", ["leaking", "children"])
 def test_what_takes_too_much_memory_is_a_row(name: str, bad: Any) -> None:

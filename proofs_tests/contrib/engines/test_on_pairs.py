@@ -58,6 +58,7 @@ def judged(mistake: str | None, law: str) -> int:
     return check(engine, contract="text", greedy=True, seed=1).exit_code
 
 
+@pytest.mark.deep
 def test_right_greedy_texts_pass() -> None:
     assert [judged(None, law) for law in ("ending", "lookback")] == [0, 0]
 

@@ -190,6 +190,7 @@ def test_inflated() -> None:
 SKEWED = np.array([0.4, 0.2, 0.12, 0.1, 0.08, 0.05, 0.03, 0.02])
 
 
+@pytest.mark.deep
 def test_warpers() -> None:
     """At T = 0.6 a drafter that is the target drafts at 0.6 squared, and is not always kept."""
     p, q = (with_temperature(SKEWED, temperature) for temperature in (0.6, 0.6**2))

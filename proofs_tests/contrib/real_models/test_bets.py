@@ -111,6 +111,7 @@ def planted_law(rows, towards):
     return law / law.sum(1, keepdim=True)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("towards", ["q", BET_BUGS[0], BET_BUGS[2]])
 def test_a_mixture_that_is_detected_is_found_when_planted(towards):
     """The declared reach is kept by texts of that mixture; nine in ten, at twice the tokens."""

@@ -17,6 +17,7 @@ def pairs(folders):
     return {"two": paired(target, drafter), "one": paired(target, same)}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("kind", ["two", "one"])
 def test_greedy_texts_are_those_of_plain_greedy_decoding(pairs, kind):
     pair, told = pairs[kind], []

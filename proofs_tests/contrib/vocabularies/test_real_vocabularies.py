@@ -322,6 +322,7 @@ def test_the_printed_share_of_mixtral_is_one_of_strings() -> None:
     assert round(float(found.share_of_spellings), 2) == 0.89
 
 
+@pytest.mark.deep
 def test_the_printed_figures_of_qwen2() -> None:
     word = word_in(had("qwen2").by_string())
     assert (word.spellings.count, word.spellings.forwards, word.missing) == (14, 16, ("llo",))
