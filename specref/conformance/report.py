@@ -450,7 +450,7 @@ class Report:
         name = f"{self.name} {self.version}".rstrip()
         how = f"{claims.dtype}, {claims.device} · seed {self.seed}"
         said = f"specref {__version__} · {name} · contract {self.contract} · {how} · " + (
-            f"rule {rule}" if rule else "no rule declared: accepted lengths are not judged"
+            f"rule {rule}" if rule else "no rule declared"
         )
         if not self.passed_on:
             return tuple(wrapped(said))

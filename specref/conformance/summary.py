@@ -377,7 +377,8 @@ def _untried(report: "Report") -> Iterator[str]:
     if len(said) > LEFT_OUT:
         yield f"and {len(said) - LEFT_OUT} more reasons: -v lists them"
     if not report.exit_code and (limits := UNTRIED.get(str(report.contract))):
-        yield from wrapped(f"unless asked for: {'; '.join(limits)}", taken=0 if said else 11)
+        told = _cut(f"unless asked for: {'; '.join(limits)}", SHORT)
+        yield from wrapped(told, taken=0 if said else 11)
     skipped = Counter(
         one.message for one in report.results if one.status == Status.NOT_RUN and not one.not_tried
     )
@@ -412,7 +413,7 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
         if shown.finding is not None:
             yield f"Docs: {address_of_finding(shown.finding)}"
     elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
-        yield "Accepted lengths were not judged: declare the rule to have that done, too."
+        yield "Accepted lengths were not judged: --rule RULE has that done, too."
 
 
 def asking_for(report: "Report", id_: str) -> str:
