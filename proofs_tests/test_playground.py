@@ -32,8 +32,7 @@ from specref.distributions import as_distribution, overlap, total_variation
 from specref.laws import completed
 from specref.models import iid_model
 from specref.process import Process
-from specref.vectors.publishing import FOLDER
-from specref.vectors.reading import load_cases
+from specref.vectors.reading import FOLDER, load_cases
 from specref.vectors.running import run
 from specref.vocabulary import Vocabulary
 from specref.zoo import ALL

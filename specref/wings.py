@@ -23,6 +23,7 @@ Table: TypeAlias = Literal[
 ]
 OWN: dict[Table, dict[str, str]] = {
     "commands": {
+        "vectors": "specref.contrib.vectors.command:vectors_command",
         "zoo": "specref.contrib.selftest.command:zoo_command",
         "plan speed": "specref.contrib.speed.command:plan_speed_command",
         "psi": "specref.contrib.vocabularies.psi_command:psi_command",
@@ -44,6 +45,7 @@ OWN: dict[Table, dict[str, str]] = {
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {
+    "vectors": "Run the published test vectors on YOUR sampler, or build them.",
     "zoo": "Run the checks against the library of known bugs.",
     "psi": "Count the token sequences that spell TEXT, and the forwards that psi takes.",
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",

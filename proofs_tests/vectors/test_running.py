@@ -14,7 +14,7 @@ from specref.adapters.reference import verify
 from specref.batched import leading, ratios, verifier
 from specref.contracts.capabilities import capable
 from specref.vectors.by_law import question
-from specref.vectors.deciding import POLICIES
+from specref.vectors.reading import POLICIES
 from specref.vectors.running import chunks, run
 
 FORMATS = ["float16", "float32", "float64"]

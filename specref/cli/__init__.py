@@ -22,7 +22,6 @@ COMMANDS = {
     "list": "List capabilities, checks, contracts, adapters and rules.",
     "plan": "How many samples does a verdict need, and how long does that take?",
     "doctor": "Show installed optional parts, and how to get the others.",
-    "vectors": "Run the published test vectors on YOUR sampler, or build them.",
     **COMMANDS_OF_WINGS,
 }
 GROUPS = {

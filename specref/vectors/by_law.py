@@ -10,13 +10,29 @@ from specref.distributions import Probability, as_distribution, total_variation
 from specref.models import Model
 from specref.probing.probe import Probed, probe_program
 from specref.probing.verification import batch_program
-from specref.vectors.deciding import LETTERS, verification
+from specref.rules import RULES, Verify
 from specref.vectors.reading import as_batch
 from specref.vocabulary import Tokens, Vocabulary
 
 EXACT = 1e-6
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LOW = ("float16", "bfloat16")
 NO_COINS = "it has the rows and drafts of a case above, and coins cannot be given"
+
+
+def verification(rule: str) -> Verify:
+    """The function by which a rule verifies given drafts.
+
+    Raises
+    ------
+    ValueError
+        It drafts itself.
+    """
+    verify = RULES[rule].verify
+    if verify is None:
+        known = " and ".join(one.name for one in RULES.values() if one.verify)
+        raise ValueError(f"rule {rule!r}: vectors of verification are for {known}")
+    return verify
 
 
 def question(case: Mapping[str, Any]) -> tuple[object, ...]:

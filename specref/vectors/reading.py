@@ -1,17 +1,27 @@
 """Published files read back: their cases, and each case as a call of the contract ``verify``."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from specref.arrays import Floats
 from specref.coins import Coins
 from specref.contracts.batch import Batch
-from specref.vectors.building import SCHEMA_VERSION, Record, digest
-from specref.vectors.publishing import IDS, fingerprint, read_published
+
+Record: TypeAlias = dict[str, Any]
+SCHEMA_VERSION = 1
+FOLDER = Path(__file__).parent / "v1"
+IDS = "published.txt"
+TALK = ("comment", "cites", "flags")
+DRAWS = ("inverse", "descending", "race")
+"""Ways to draw the last token from coins."""
+POLICIES = ("accept-up-to", "closed-cdf")
+"""Legitimate conventions that differ from those of the vectors."""
+PRECISIONS = ("float16", "float32", "float64")
 
 
 class GivenCoins(Coins):
@@ -49,6 +59,36 @@ def load_cases(folder: Path, algorithm: str) -> list[Record]:
     if wrong:
         raise ValueError(f"{path}: {wrong}")
     return list(file["cases"])
+
+
+def digest(cases: Sequence[Record]) -> str:
+    """SHA-256 of cases as JSON without spaces and with sorted keys.
+
+    Examples
+    --------
+    >>> digest([])[:8]
+    '4f53cda1'
+    """
+    text = json.dumps(cases, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fingerprint(case: Record) -> str:
+    """The first 16 digits of the digest of a case without its words and flags."""
+    return digest([{key: value for key, value in case.items() if key not in TALK}])[:16]
+
+
+def read_published(folder: Path) -> dict[str, str]:
+    """{id: fingerprint} of the cases that were published, none if there is no such file."""
+    path = folder / IDS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    published = {}
+    for number, line in enumerate(lines, start=1):
+        id_, space, value = line.partition(" ")
+        if not space or id_ in published:
+            raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
+        published[id_] = value
+    return published
 
 
 def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:

@@ -28,9 +28,7 @@ from specref.vectors.by_law import (
     question,
     unknown,
 )
-from specref.vectors.deciding import DRAWS, POLICIES
-from specref.vectors.precision import EPSILON
-from specref.vectors.reading import as_batch, as_coins
+from specref.vectors.reading import DRAWS, POLICIES, PRECISIONS, as_batch, as_coins
 from specref.vectors.results import Result, Run
 from specref.vocabulary import Tokens
 
@@ -91,16 +89,16 @@ def run(
     Examples
     --------
     >>> from specref.adapters.reference import verify
-    >>> from specref.vectors.building import build_file
-    >>> cases = build_file("standard")["cases"]
+    >>> from specref.vectors.reading import FOLDER, load_cases
+    >>> cases = load_cases(FOLDER, "standard")
     >>> run(verify, cases).exit_code, run(verify, cases, last="inverse").exit_code
     (0, 1)
     """
     signed(implementation, VERIFY)
     claimed = capabilities_of(implementation, **claims)
     claimed, _ = VERIFY.read(implementation, claimed, explicit_claims(implementation, claims))
-    if claimed.dtype not in EPSILON:
-        raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
+    if claimed.dtype not in PRECISIONS:
+        raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(PRECISIONS)}")
     verifier = Verifier(implementation, claimed, timeout)
     wanted = [case for case in cases if case["level"] == "verify"]
     workers = None if executor is None else Workers(executor, load)
@@ -155,7 +153,7 @@ class Asked:
 
     def not_applicable(self, case: Mapping[str, Any]) -> str:
         """Why a case does not apply to the implementation; "" if it does."""
-        claims, names = self.verifier.capabilities, list(EPSILON)
+        claims, names = self.verifier.capabilities, list(PRECISIONS)
         if names.index(case["precision"]) > names.index(claims.dtype):
             return f"needs {case['precision']}"
         if case["q"] is None and not claims.one_hot:

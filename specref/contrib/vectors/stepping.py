@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from specref.chance import Chance, Path, Replayed, Step, Traced, enumerate_paths
+from specref.contrib.vectors.cases import StepCase
 from specref.rules import RULES
-from specref.vectors.cases import StepCase
 from specref.vocabulary import Tokens
 
 MOST_REPLAYS = 8

@@ -1,48 +1,11 @@
 """The JSON schema of the files (draft 2020-12): nothing optional is missing, nothing is extra."""
 
-from typing import Any, TypeAlias
+from specref.contrib.vectors.collecting import PUBLISHED
+from specref.contrib.vectors.notes import NOTES
+from specref.report.forms import TEXT, Schema, listed, record, ref, table
+from specref.vectors.reading import POLICIES, SCHEMA_VERSION
 
-from specref.vectors.building import SCHEMA_VERSION
-from specref.vectors.collecting import PUBLISHED
-from specref.vectors.deciding import POLICIES
-from specref.vectors.notes import NOTES
-
-Schema: TypeAlias = dict[str, Any]
 ID = r"^[a-z]+/[a-z]+(-[a-z]+)*/[0-9]{3}$"
-
-
-def record(optional: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
-    """An object with these properties and no others.
-
-    Examples
-    --------
-    >>> record(x={"type": "null"})["required"]
-    ['x']
-    """
-    return {
-        "type": "object",
-        "required": [name for name in properties if name not in optional],
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-def listed(items: Schema) -> Schema:
-    """An array of any length, all of whose items have one form."""
-    return {"type": "array", "items": items}
-
-
-def table(values: Schema, keys: str = ".*") -> Schema:
-    """An object with keys of one form."""
-    return {"type": "object", "patternProperties": {keys: values}, "additionalProperties": False}
-
-
-def ref(name: str) -> Schema:
-    """What `DEFINITIONS` has under a name."""
-    return {"$ref": f"#/$defs/{name}"}
-
-
-TEXT: Schema = {"type": "string"}
 BOTH = (listed(ref("exact_law")), listed(ref("float_law")))
 OUTCOME: dict[str, Schema] = {
     "accepted": ref("whole"),

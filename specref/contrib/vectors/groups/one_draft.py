@@ -1,7 +1,7 @@
 """One draft, or none: every coin and every edge that a single row of laws has."""
 
-from specref.vectors.cases import Coins
-from specref.vectors.groups.verifications import (
+from specref.contrib.vectors.cases import Coins
+from specref.contrib.vectors.groups.verifications import (
     ONE,
     TOKEN,
     Group,

@@ -1,6 +1,6 @@
 """Iterations of two vocabularies that meet in text."""
 
-from specref.vectors.groups.iterations import (
+from specref.contrib.vectors.groups.iterations import (
     AB,
     BY_TEXT,
     MERGES,

@@ -1,6 +1,6 @@
 """Iterations of two vocabularies, for every rule that takes them."""
 
-from specref.vectors.groups.iterations import (
+from specref.contrib.vectors.groups.iterations import (
     AB,
     ALL,
     EOS,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from proofs_tests.helpers.vectors.files import CASES, FILES, FOLDER, ROOT, rule
-from specref.vectors import building, collecting, editions, publishing
-from specref.vectors.editions import EDITIONS, Edition
+from specref.contrib.vectors import building, collecting, editions, publishing
+from specref.contrib.vectors.editions import EDITIONS, Edition
+from specref.vectors import reading
 from specref.vectors.reading import load_cases
 
 PINNED = {
@@ -26,7 +27,7 @@ def prebuilt(monkeypatch):
 def test_ids_are_unique_and_all_published():
     ids = [case["id"] for case in CASES]
     assert len(ids) == len(set(ids))
-    assert publishing.read_published(FOLDER).keys() == set(ids)
+    assert reading.read_published(FOLDER).keys() == set(ids)
     assert all(rule(case) == name for name, file in FILES.items() for case in file["cases"])
 
 
@@ -55,7 +56,7 @@ def with_case(id_, **changes):
 
 
 def test_a_new_case_needs_a_new_version():
-    published = publishing.read_published(FOLDER)
+    published = reading.read_published(FOLDER)
     with pytest.raises(ValueError, match="they need a spec version of their own"):
         publishing.ids_text(published, with_case("slrs/more/001"))
 
@@ -123,7 +124,7 @@ def test_a_retired_case_is_left_out_and_its_id_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(publishing, "build_file", {**FILES, "slem": file}.__getitem__)
     shutil.copy(FOLDER / "published.txt", tmp_path)
     publishing.write(tmp_path)
-    assert publishing.read_published(tmp_path) == publishing.read_published(FOLDER)
+    assert reading.read_published(tmp_path) == reading.read_published(FOLDER)
     assert id_ not in {case["id"] for case in load_cases(tmp_path, "slem")}
 
 

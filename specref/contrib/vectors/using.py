@@ -17,12 +17,12 @@ from specref.cli.group import HOLDS, VIOLATED, leave, show
 from specref.cli.targets import LoadTarget, closed_at_the_end, find_targets
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.table import VERIFY
+from specref.contrib.vectors import publishing
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import STDOUT, as_json, write_json
 from specref.rules import DEFAULT
-from specref.vectors import publishing
-from specref.vectors.deciding import verification
-from specref.vectors.reading import load_cases
+from specref.vectors.by_law import verification
+from specref.vectors.reading import FOLDER, load_cases
 from specref.vectors.results import Run
 from specref.vectors.running import run
 
@@ -46,7 +46,7 @@ def use_vectors(
         _refuse_given(options)
     if write and folder:
         raise ValueError(f"folder = {folder!r}: --write names the folder itself")
-    place = Path(folder) if folder else publishing.FOLDER
+    place = Path(folder) if folder else FOLDER
     if check and not place.is_dir():
         raise ValueError(f"no vectors at {place}")
     with executor_of(workers, cluster) as executor:

@@ -8,8 +8,8 @@ from specref.cli.claims import declare_option
 from specref.cli.cluster import cluster_option
 from specref.cli.completion import targets
 from specref.cli.options import Option, json_option, timeout_option, workers_option
-from specref.vectors.deciding import DRAWS, POLICIES
-from specref.vectors.groups.verifications import BOTH
+from specref.contrib.vectors.groups.verifications import BOTH
+from specref.vectors.reading import DRAWS, POLICIES
 
 
 @click.command("vectors")
@@ -30,11 +30,11 @@ from specref.vectors.groups.verifications import BOTH
     type=click.Choice(BOTH),
     help="By default what it declares.",
 )
-@click.option("--last", type=click.Choice(tuple(DRAWS)), help="How it draws the last token.")
+@click.option("--last", type=click.Choice(DRAWS), help="How it draws the last token.")
 @click.option(
     "--policy",
     multiple=True,
-    type=click.Choice(tuple(POLICIES)),
+    type=click.Choice(POLICIES),
     help="Your sampler follows this convention.",
 )
 @click.option("--only", default="", metavar="ID", help="Run cases whose ids start with ID.")
@@ -63,6 +63,6 @@ def vectors_command(**options: Any) -> NoReturn:
       specref vectors --check
       specref vectors --write specref/vectors/v1
     """
-    from specref.cli.published import use_vectors  # --help does not need it
+    from specref.contrib.vectors.using import use_vectors  # --help does not need it
 
     use_vectors(**options)

@@ -1,6 +1,6 @@
 """Iterations of two vocabularies that meet token by token."""
 
-from specref.vectors.groups.iterations import (
+from specref.contrib.vectors.groups.iterations import (
     AB,
     ABC,
     BY_TOKEN,

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 
-from specref.vectors.building import Record, build_file, digest
-from specref.vectors.collecting import PUBLISHED, RETIRED
-from specref.vectors.editions import disagreement
-from specref.vectors.layout import laid_out
-from specref.vectors.schema import build_schema
-
-FOLDER = Path(__file__).parent / "v1"
-IDS = "published.txt"
-TALK = ("comment", "cites", "flags")
+from specref.contrib.vectors.building import build_file
+from specref.contrib.vectors.collecting import PUBLISHED, RETIRED
+from specref.contrib.vectors.editions import disagreement
+from specref.contrib.vectors.layout import laid_out
+from specref.contrib.vectors.schema import build_schema
+from specref.vectors.reading import FOLDER, IDS, Record, fingerprint, read_published
 
 
 def write(folder: Path, executor: Executor | None = None) -> list[str]:
@@ -124,24 +121,6 @@ def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
     if why := disagreement(lines):
         raise ValueError(f"{IDS}: {why}")
     return "".join(f"{line}\n" for line in lines)
-
-
-def fingerprint(case: Record) -> str:
-    """The first 16 digits of the digest of a case without its words and flags."""
-    return digest([{key: value for key, value in case.items() if key not in TALK}])[:16]
-
-
-def read_published(folder: Path) -> dict[str, str]:
-    """{id: fingerprint} of the cases that were published, none if there is no such file."""
-    path = folder / IDS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    published = {}
-    for number, line in enumerate(lines, start=1):
-        id_, space, value = line.partition(" ")
-        if not space or id_ in published:
-            raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
-        published[id_] = value
-    return published
 
 
 def published_before(folder: Path) -> dict[str, str]:

@@ -1,25 +1,22 @@
 """The published files as data, ready for JSON."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from specref.chance import Step
-from specref.vectors import flags, stepping
-from specref.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
-from specref.vectors.collecting import RETIRED, cases
-from specref.vectors.deciding import Outcome, alternatives, decide
-from specref.vectors.editions import SPEC_VERSION
-from specref.vectors.notes import NOTES
-from specref.vectors.precision import precision
-from specref.vectors.step_flags import Iteration, step_flags
-from specref.vectors.stepping import Replay
+from specref.contrib.vectors import flags, stepping
+from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
+from specref.contrib.vectors.collecting import RETIRED, cases
+from specref.contrib.vectors.deciding import Outcome, alternatives, decide
+from specref.contrib.vectors.editions import SPEC_VERSION
+from specref.contrib.vectors.notes import NOTES
+from specref.contrib.vectors.precision import precision
+from specref.contrib.vectors.step_flags import Iteration, step_flags
+from specref.contrib.vectors.stepping import Replay
+from specref.vectors.reading import SCHEMA_VERSION, Record, digest
 from specref.vocabulary import Tokens
 
-Record: TypeAlias = dict[str, Any]
-SCHEMA_VERSION = 1
 GENERATOR = "specref vectors --write"
 
 
@@ -54,18 +51,6 @@ def build_file(algorithm: str) -> Record:
         "retired": {id_: why for id_, why in RETIRED.items() if id_.split("/")[0] == algorithm},
         "cases": found,
     }
-
-
-def digest(cases: Sequence[Record]) -> str:
-    """SHA-256 of cases as JSON without spaces and with sorted keys.
-
-    Examples
-    --------
-    >>> digest([])[:8]
-    '4f53cda1'
-    """
-    text = json.dumps(cases, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def build_case(case: Case) -> Record:

@@ -14,10 +14,11 @@ from click.testing import CliRunner, Result
 import specref
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
-from specref.vectors import publishing
-from specref.vectors.collecting import PUBLISHED
+from specref.contrib.vectors import publishing
+from specref.contrib.vectors.collecting import PUBLISHED
+from specref.vectors import reading
 
-FOLDER = Path(__file__).parents[2] / "specref" / "vectors" / "v1"
+FOLDER = Path(__file__).parents[3] / "specref" / "vectors" / "v1"
 SAMPLERS = textwrap.dedent(
     """
     import time
@@ -248,7 +249,7 @@ def test_a_call_that_does_not_return_ends_the_run(samplers: str) -> None:
         (("--run", "reference-verify", "nowhere"), "no vectors at nowhere/standard.json"),
         (("--run", "reference-verify", "--claim", "rule=slem"), "vectors of verification are"),
         (("--check", "--only", "standard"), "--only goes with --run only"),
-        (("--check", "--algorithm", "block"), "--algorithm goes with --run only"),
+        (("--check", "--algorithm", "block"), "--rule goes with --run only"),
         (("--write", "here", "--timeout", "60"), "--timeout goes with --run only"),
         (("--check", "--policy", "closed-cdf"), "--policy goes with --run only"),
         (("--run", "reference-verify", "--timeout", "0"), "--timeout 0: expected a number"),
@@ -324,8 +325,8 @@ def test_conventions_of_coins_are_refused_without_coins(
 
 
 def test_they_are_part_of_the_package() -> None:
-    assert publishing.FOLDER == FOLDER
-    assert publishing.FOLDER.is_relative_to(Path(specref.__file__).parent)
+    assert reading.FOLDER == FOLDER
+    assert reading.FOLDER.is_relative_to(Path(specref.__file__).parent)
 
 
 @pytest.mark.deep

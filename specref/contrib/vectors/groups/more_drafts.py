@@ -1,7 +1,7 @@
 """More drafts than one: coins, rows and lengths that are easily mixed up."""
 
-from specref.vectors.cases import Coins
-from specref.vectors.groups.verifications import ONE, Group
+from specref.contrib.vectors.cases import Coins
+from specref.contrib.vectors.groups.verifications import ONE, Group
 
 ROWS_P = (
     "1/4 1/8 3/8 1/4",

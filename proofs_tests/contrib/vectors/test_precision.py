@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.vectors.files import VERIFY, rule
-from specref.vectors import collecting
-from specref.vectors.cases import row
-from specref.vectors.deciding import decide
-from specref.vectors.precision import precision
+from specref.contrib.vectors import collecting
+from specref.contrib.vectors.cases import row
+from specref.contrib.vectors.deciding import decide
+from specref.contrib.vectors.precision import precision
 
 NAMES = ("float16", "float32", "float64")
 RATIOS = {"product": lambda u, p, q: u * q < p, "ratio": lambda u, p, q: u < p / q}

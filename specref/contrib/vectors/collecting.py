@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from specref.contrib.vectors.cases import Case, StepCase, VerifyCase, row
+from specref.contrib.vectors.groups import ITERATIONS, VERIFICATIONS
+from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 from specref.rules import RULES
-from specref.vectors.cases import Case, StepCase, VerifyCase, row
-from specref.vectors.groups import ITERATIONS, VERIFICATIONS
-from specref.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 
 RETIRED: Mapping[str, str] = MappingProxyType({})
 PUBLISHED = (*ONE_VOCABULARY, *BY_TOKEN, *BY_TEXT)

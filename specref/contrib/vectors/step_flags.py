@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from specref.algorithms.text.push_forward import conditional_psi
 from specref.algorithms.union import read
+from specref.contrib.vectors.cases import Row, StepCase
+from specref.contrib.vectors.flags import disjoint, undrafted
+from specref.contrib.vectors.stepping import Replay
 from specref.distributions import relabel
 from specref.models import Model
 from specref.rules import RULES, Rule
-from specref.vectors.cases import Row, StepCase
-from specref.vectors.flags import disjoint, undrafted
-from specref.vectors.stepping import Replay
 from specref.vocabulary import Tokens, intersection
 
 

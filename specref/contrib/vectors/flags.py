@@ -5,10 +5,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from specref.contrib.vectors.cases import Row, VerifyCase
+from specref.contrib.vectors.deciding import Outcome
+from specref.contrib.vectors.precision import inner_edges
 from specref.rules import RULES
-from specref.vectors.cases import Row, VerifyCase
-from specref.vectors.deciding import Outcome
-from specref.vectors.precision import inner_edges
 
 SMALLEST_NORMAL = Fraction(1, 2**126)
 NEXT = Fraction(1, 2**53)

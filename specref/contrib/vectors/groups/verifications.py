@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import nextafter
 
+from specref.contrib.vectors.cases import Coins
 from specref.rules import RULES
-from specref.vectors.cases import Coins
 
 VERIFIERS = [rule for rule in RULES.values() if rule.vectors and rule.verify]
 BOTH = tuple(rule.name for rule in VERIFIERS)

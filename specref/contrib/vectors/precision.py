@@ -7,12 +7,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from specref.contrib.vectors.cases import VerifyCase
+from specref.contrib.vectors.deciding import Outcome
 from specref.rules import RULES
-from specref.vectors.cases import VerifyCase
-from specref.vectors.deciding import Outcome
+from specref.vectors.reading import PRECISIONS
 
 EPSILON: Mapping[str, Fraction] = MappingProxyType(
-    {name: Fraction(float(np.finfo(name).eps)) for name in ("float16", "float32", "float64")}
+    {name: Fraction(float(np.finfo(name).eps)) for name in PRECISIONS}
 )
 SLACK = 64
 

@@ -1,6 +1,6 @@
 """Iterations of one vocabulary."""
 
-from specref.vectors.groups.iterations import (
+from specref.contrib.vectors.groups.iterations import (
     AB,
     EOS,
     EOS_DRAFTER,

@@ -1,7 +1,7 @@
 """Drafts that are accepted jointly: what block verification alone decides."""
 
-from specref.vectors.cases import Coins
-from specref.vectors.groups.verifications import BLOCK, Group, around
+from specref.contrib.vectors.cases import Coins
+from specref.contrib.vectors.groups.verifications import BLOCK, Group, around
 
 JOINT = (
     Group(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import get_args
 
+from specref.contrib.vectors.cases import Toy, row
 from specref.rules import RULES, Vocabularies
-from specref.vectors.cases import Toy, row
 from specref.vocabulary import Tokens
 
 

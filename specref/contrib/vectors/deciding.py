@@ -9,30 +9,17 @@ from typing import NamedTuple, TypeAlias
 
 from specref.algorithms.standard import Draft
 from specref.chance import Chance
+from specref.contrib.vectors.cases import Coins, Row, VerifyCase
 from specref.distributions import Probability, as_distribution
 from specref.models import Model
-from specref.rules import RULES, Verify
-from specref.vectors.cases import Coins, Row, VerifyCase
+from specref.vectors import reading
+from specref.vectors.by_law import LETTERS, verification
 from specref.vocabulary import Tokens, Vocabulary
 
 Draw: TypeAlias = Callable[[Row, Coins, bool], int]
-POLICIES: Mapping[str, str] = MappingProxyType({"accept-up-to": "up_to", "closed-cdf": "closed"})
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def verification(rule: str) -> Verify:
-    """The function by which a rule verifies given drafts.
-
-    Raises
-    ------
-    ValueError
-        It drafts itself.
-    """
-    verify = RULES[rule].verify
-    if verify is None:
-        known = " and ".join(one.name for one in RULES.values() if one.verify)
-        raise ValueError(f"rule {rule!r}: vectors of verification are for {known}")
-    return verify
+POLICIES: Mapping[str, str] = MappingProxyType(
+    dict(zip(reading.POLICIES, ("up_to", "closed"), strict=True))
+)
 
 
 class Asked(NamedTuple):
@@ -95,7 +82,7 @@ def race(law: Row, coins: Coins, closed: bool = False) -> int:
 
 
 DRAWS: Mapping[str, Draw] = MappingProxyType(
-    {"inverse": inverse, "descending": descending, "race": race}
+    dict(zip(reading.DRAWS, (inverse, descending, race), strict=True))
 )
 
 

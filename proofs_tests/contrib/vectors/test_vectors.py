@@ -28,12 +28,12 @@ from proofs_tests.helpers.vectors.oracle import (
     texts,
 )
 from specref.chance import Replayed, Traced
+from specref.contrib.vectors import building, collecting, stepping
+from specref.contrib.vectors.cases import StepCase
+from specref.contrib.vectors.collecting import PUBLISHED
+from specref.contrib.vectors.layout import laid_out
+from specref.contrib.vectors.notes import NOTES
 from specref.rules import RULES
-from specref.vectors import building, collecting, stepping
-from specref.vectors.cases import StepCase
-from specref.vectors.collecting import PUBLISHED
-from specref.vectors.layout import laid_out
-from specref.vectors.notes import NOTES
 
 CONVENTIONS = {
     (): {},

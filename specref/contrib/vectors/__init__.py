@@ -1,0 +1,1 @@
+"""How the published test vectors are made: cases written by hand, answers derived by the rules."""
