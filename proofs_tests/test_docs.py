@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs_tests.pages import console_blocks
+from proofs_tests.pages import console_blocks, redirects
+from proofs_tests.pages import words as prose
 from proofs_tests.pages.console_blocks import (
     PAGES,
     ROOT,
@@ -137,6 +138,28 @@ def test_update_writes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFix
     assert page.read_text() == PAGE.replace("\nx\n…\ny\n", "\na\n…\nc\n")
     assert "false: exit code 1, expected 0" in capsys.readouterr().err
     assert not console_blocks.update(page)
+
+
+def test_private_words_and_long_sentences_are_noticed() -> None:
+    short, long = "A sentence is short. " * 20, "one " * 31 + "word. "
+    assert prose.read("`coins` and [a name](laws.md#law)").banned == ()
+    assert [word for word, _ in prose.read("| a coin | so far |").banned] == ["coin", "so far"]
+    assert list(prose.read(short + long).complaints()) == []
+    shares = list(prose.read(short + long * 2).complaints())
+    assert shares == ["9% of sentences have over 30 words: at most 8%"]
+    (mean,) = prose.read(("one " * 19 + "word. ") * 20).complaints()
+    assert mean == "sentences have 20.0 words on average: at most 18"
+
+
+def test_an_old_address_leads_to_a_page_that_is_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no such page"):
+        redirects.write(tmp_path)
+    for new in redirects.MOVED.values():
+        page = tmp_path / f"{new}.html"
+        page.parent.mkdir(exist_ok=True)
+        page.touch()
+    redirects.write(tmp_path)
+    assert 'url=../prove-a-rule.html"' in (tmp_path / "generated" / "prove.html").read_text()
 
 
 def test_the_rule_of_the_tutorial_is_lossless() -> None:
