@@ -41,6 +41,7 @@ OWN: dict[Table, dict[str, str]] = {
         "speed": "specref.contrib.speed.report:REPORTS",
         "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
         "selftest": "specref.contrib.selftest.reports:REPORTS",
+        "compare": "specref.contrib.compare.reports:REPORTS",
     },
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }

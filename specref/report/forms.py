@@ -123,7 +123,7 @@ def form_of(kind: Any) -> Schema:
         return {**listed(form_of(inner[0])), "minItems": len(inner), "maxItems": len(inner)}
     if origin in (tuple, Sequence):
         return listed(form_of(inner[0]))
-    if origin is Mapping:
+    if origin in (Mapping, dict):
         return table(form_of(inner[1]))
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return one_of(*(one.value for one in kind))

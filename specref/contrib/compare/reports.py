@@ -1,0 +1,34 @@
+"""The JSON report of this wing."""
+
+from specref.contrib.compare.judging import Comparison
+from specref.contrib.compare.logprobs import Agreement
+from specref.contrib.real_models.entropy import EntropyReport
+from specref.report.forms import WHOLE, YES, Reports, form_of, optional, record, said, table
+
+_OF_TWO = {
+    **form_of(Comparison)["properties"],
+    "logprobs": said("Where both files report log-probabilities.", optional(form_of(Agreement))),
+}
+# By hand, as the class itself, `by_model.ByModel`, comes with torch.
+_BY_MODEL = record(
+    report=form_of(EntropyReport),
+    texts=said("Those that were read until the verdict.", WHOLE),
+    at_cut=said("Tokens that the declared filter excludes by no more than rounding.", WHOLE),
+    finds=said(
+        "The nearest temperatures below and above 1 that so many tokens are expected to find.",
+        form_of(tuple[float | None, float | None]),
+    ),
+    stages=said("Of reported log-probabilities, how many agree, by stage.", table(WHOLE)),
+    reported=said("How many there are.", WHOLE),
+    lossy=said("Whether the bets have decided.", YES),
+)
+REPORTS: Reports = {
+    "compare": (
+        "specref compare SPEC PLAIN",
+        record(
+            ("by_model", *_OF_TWO),
+            **_OF_TWO,
+            by_model=said("With --model: the first file by the model.", _BY_MODEL),
+        ),
+    ),
+}
