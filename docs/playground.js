@@ -283,8 +283,8 @@ function page() {
   function drawFigures({ accepted, residual: rest, tokens, first, completed, tv, tvFirst }) {
     const lossless = tv < 1e-9;
     at("verdict").className = lossless ? "good" : "bad";
-    put("verdict", lossless ? "Lossless for this p and q: the completed block has the target's law."
-      : `Lossy: the completed block is ${shown(tv)} away from the target's law.`);
+    put("verdict", lossless ? "Lossless for this p and q: the completed block has the target's distribution."
+      : `Lossy: the completed block is ${shown(tv)} away from the target's distribution.`);
     put("accepted", shown(accepted));
     const drawn = range(first.length).filter((t) => rest?.[t] > 0);
     put("residual", drawn.map((t) => `${NAMES[t]} ${shown(rest[t])}`).join(", ") || "none: p = q");
@@ -321,7 +321,7 @@ function page() {
         element("div", { class: "coin" }, ...parts, element("i", { "--at": percent(u) })));
     }));
     put("block", done ? `Block: ${spelled(made)}. ${made.length - 1} accepted, then one more token.`
-      : `${count} coins tossed so far.`);
+      : `${count} random numbers drawn.`);
     at("next").disabled = done;
   }
 

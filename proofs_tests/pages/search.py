@@ -88,7 +88,15 @@ def checked(app: Sphinx, error: Exception | None) -> None:
             log.warning("a search of '%s' shows %s first, not %s", words, pages[:3], page)
 
 
+def again(
+    app: Sphinx, env: object, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """The pages with entries: Sphinx forgets those of a page that it does not write again."""
+    return sorted({page for page, _ in FIRST.values()} - removed)
+
+
 def setup(app: Sphinx) -> None:
     """Index the words, and try them when the site is built."""
+    app.connect("env-get-outdated", again)
     app.connect("doctree-read", indexed)
     app.connect("build-finished", checked)

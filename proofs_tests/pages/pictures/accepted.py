@@ -17,7 +17,9 @@ def accepted() -> Drawing:
         "higher lies the residual, where q is higher drafts are rejected.",
         height=392,
     )
-    drawing.text(20, 32, "The drafter draws from q; the output must have the law p", bold=True)
+    drawing.text(
+        20, 32, "The draft model draws from q; the output must be distributed as p", bold=True
+    )
     for place, (token, p, q) in enumerate(zip(VOCABULARY.tokens, P, Q, strict=True)):
         left = 48 + APART * place
         for x, name, value, over in ((left, "p", p, "over-p"), (left + 52, "q", q, "over-q")):

@@ -20,7 +20,7 @@ class Question(NamedTuple):
 
 Tree: TypeAlias = Question | str
 TREE = Question(
-    "Has the drafter the target's vocabulary?",
+    "Does the draft model have the target's vocabulary?",
     lambda rule: rule.same_vocabulary,
     Question(
         "Has a position one draft, drawn from q?",

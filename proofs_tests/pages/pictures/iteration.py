@@ -29,11 +29,11 @@ def iteration(seed: int = 122) -> Drawing:
     block = standard.step(TARGET, DRAFTER, (), LOOKAHEAD, chance)
     tokens = [VOCABULARY.tokens[token] for token in block]
     drawing = Drawing(
-        f"One iteration with {LOOKAHEAD} drafts, {len(chance.steps)} coins: "
+        f"One iteration with {LOOKAHEAD} draft tokens, {len(chance.steps)} random numbers: "
         f"{len(block) - 1} drafts are accepted, and the block is {' '.join(tokens)}.",
         height=TOP + APART * len(chance.steps) + 38,
     )
-    drawing.text(20, 32, "One iteration of speculative decoding, coin by coin", bold=True)
+    drawing.text(20, 32, "One iteration of speculative decoding, step by step", bold=True)
     drawing.text(LEFT, 54, "the mark is a uniform u: what it falls on, happens", "muted", size=15)
     drafts = [step.choice for step in chance.steps[:LOOKAHEAD]]
     for place, (step, u) in enumerate(zip(chance.steps, uniforms.numbers, strict=True)):

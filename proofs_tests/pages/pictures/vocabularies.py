@@ -43,7 +43,7 @@ def vocabularies() -> Drawing:
     drawing.text(20, 32, "One pair, two vocabularies: what each rule accepts", bold=True)
     for y, name, vocabulary, row in ((58, "p", OWN, P), (80, "q", OTHER, Q)):
         law = ", ".join(f"{t} {x}" for t, x in zip(vocabulary.tokens, row, strict=True))
-        whose = "target" if name == "p" else "drafter"
+        whose = "target" if name == "p" else "draft model"
         drawing.text(20, y, f"{whose}, {name}: {law}", "muted")
     drawing.text(620, 58, "left bar: p", "muted", anchor="end")
     drawing.text(620, 80, "right bar: what is submitted", "muted", anchor="end")
