@@ -18,16 +18,17 @@ from specref.pairs import same_vocabulary_pairs
 from specref.proofs import completed, is_lossless_loop
 from specref.strategies import iterations, model_pairs, models, token_level_pairs, vocabularies
 from specref.theory import acceptance
-from specref.theory.block import (
-    accepted_length_distribution,
-    accepted_prefixes,
-    block_law,
-    draft_rows,
-    expected_block_length,
-)
+from specref.theory.block import accepted_prefixes, block_law, draft_rows
+from specref.theory.prefixes import length_law, tokens_emitted
 from specref.verification.rules import prove
 from specref.zoo import ALL
 from specref.zoo.fixtures import BLOCK_TOKENS
+
+
+def emitted(target, context, rows):
+    """Tokens of one iteration, in closed form."""
+    return tokens_emitted(accepted_prefixes(target, context, rows), target.vocabulary)
+
 
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
 CASES = iterations(model_pairs(), max_lookahead=3)
@@ -103,7 +104,7 @@ def test_expected_lengths_are_known(case):
     target, _, context, _ = case
     accepted = accepted_prefixes(target, context, rows_of(case))
     blocks = law(block.step, case)
-    assert length(blocks) == expected_block_length(target, context, rows_of(case))
+    assert length(blocks) == emitted(target, context, rows_of(case))
     tokens = by_token(target, context, rows_of(case))
     open_tokens = [w for prefix, w in tokens.items() if not target.vocabulary.ends(prefix)]
     assert sum(open_tokens) == length(law(standard.step, case))
@@ -117,7 +118,7 @@ def test_accepted_lengths_are_known(case):
     counted = {}
     for tokens, weight in law(block.step, case).items():
         counted[len(tokens) - 1] = counted.get(len(tokens) - 1, 0) + weight
-    formula = accepted_length_distribution(target, context, rows_of(case))
+    formula = length_law(accepted_prefixes(target, context, rows_of(case)))
     assert [counted.get(k, 0) for k in range(len(formula))] == list(formula)
     assert max(counted) < len(formula)
 
@@ -187,8 +188,8 @@ def test_accepts_more_than_token_verification_on_most_models():
         rows = draft_rows(target, drafter, (), lookahead)
         lengths = acceptance.standard(target, drafter, (), lookahead)
         token = 1 + sum(k * weight for k, weight in enumerate(lengths))
-        assert expected_block_length(target, (), rows) >= token
-        strict += expected_block_length(target, (), rows) > token
+        assert emitted(target, (), rows) >= token
+        strict += emitted(target, (), rows) > token
     assert strict == 143
 
 
@@ -216,7 +217,7 @@ def test_no_lossless_rule_accepts_more(seed):
     rows = draft_rows(target, drafter, (), lookahead)
     drafts = completed({(): F(1)}, drafter, (), lookahead)
     best = most(target, (), drafts)
-    assert best == pytest.approx(float(expected_block_length(target, (), rows) - 1), abs=1e-9)
+    assert best == pytest.approx(float(emitted(target, (), rows) - 1), abs=1e-9)
 
 
 COIN = (iid_model(AB, ["1/3", "2/3"]), iid_model(AB, ["2/3", "1/3"]))
@@ -235,7 +236,7 @@ LENGTHS = [
 def test_pinned_accepted_lengths(pair, lookahead, token, jointly, lengths):
     """Computed once by an independent program: E of token and of block verification."""
     target, drafter = pair
-    formula = accepted_length_distribution(target, (), draft_rows(target, drafter, (), lookahead))
+    formula = length_law(accepted_prefixes(target, (), draft_rows(target, drafter, (), lookahead)))
     by_tokens = acceptance.standard(target, drafter, (), lookahead)
     means = [sum(k * w for k, w in enumerate(found)) for found in (by_tokens, formula)]
     assert [str(mean) for mean in means] == [token, jointly]

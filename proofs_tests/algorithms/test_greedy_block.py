@@ -23,14 +23,10 @@ from specref.proofs.exact import proof
 from specref.strategies import iterations, model_pairs, models, vocabularies
 from specref.theory import acceptance
 from specref.theory import block as jointly
+from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
-from specref.theory.greedy_block import (
-    accepted_length_distribution,
-    accepted_prefixes,
-    block_law,
-    expected_block_length,
-    survival,
-)
+from specref.theory.greedy_block import accepted_prefixes, block_law
+from specref.theory.prefixes import length_law, survival, tokens_emitted
 from specref.verification.rules import prove
 from specref.zoo import total_variation_on
 from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture
@@ -45,6 +41,11 @@ ENDLESS = iterations(model_pairs(vocabularies(max_tokens=4)), max_lookahead=3)
 SMALL = iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookahead=3)
 FEW = settings(max_examples=20)
 blocks_of = partial(iterated, greedy_block.iterate)
+
+
+def tokens_of(theory, target, context, rows):
+    """Tokens of one iteration, in closed form."""
+    return tokens_emitted(theory.accepted_prefixes(target, context, rows), target.vocabulary)
 
 
 def loop(iterate, case, tokens):
@@ -131,14 +132,14 @@ def test_the_law_of_the_block_is_known(case):
     for (emitted, _), weight in blocks_of(case).items():
         blocks[emitted] = blocks.get(emitted, 0) + weight
     assert blocks == block_law(target, context, draft_rows(*case))
-    assert length(blocks) == expected_block_length(target, context, draft_rows(*case))
+    assert length(blocks) == tokens_of(greedily, target, context, draft_rows(*case))
 
 
 @given(ENDLESS)
 def test_as_much_is_accepted_as_the_joint_laws_overlap(case):
     """1 - TV(p^l, q^l), from the two laws of l tokens."""
     target, drafter, context, lookahead = case
-    accepted = survival(target, context, draft_rows(*case))
+    accepted = survival(accepted_prefixes(target, context, draft_rows(*case)))
     for k in range(lookahead + 1):
         p, q = (completed({(): F(1)}, model, context, k) for model in (target, drafter))
         assert 1 - total_variation(p, q) == (accepted[k] if k < len(accepted) else 0)
@@ -159,8 +160,8 @@ def test_no_lossless_rule_accepts_a_prefix_more_often(case):
         drafted = sum(w for d, w in drafts.items() if d[: len(x)] == x)
         assert blockwise.get(x, 0) <= weight == min(p, drafted)
     by_token = output_distribution(standard.step, *case)[0]
-    jointly_expected = jointly.expected_block_length(target, context, rows)
-    assert length(by_token) <= jointly_expected <= expected_block_length(target, context, rows)
+    jointly_expected = tokens_of(jointly, target, context, rows)
+    assert length(by_token) <= jointly_expected <= tokens_of(greedily, target, context, rows)
 
 
 def test_accepts_more_than_block_verification_on_most_models():
@@ -170,10 +171,7 @@ def test_accepts_more_than_block_verification_on_most_models():
         vocabulary = (AB, ABC, Vocabulary("abcd"))[seed % 3]
         target, drafter = (hashed_model(vocabulary, f"{role} {seed}") for role in "pq")
         rows = draft_rows(target, drafter, (), lookahead)
-        greedy, blockwise = (
-            rule(target, (), rows)
-            for rule in (expected_block_length, jointly.expected_block_length)
-        )
+        greedy, blockwise = (tokens_of(theory, target, (), rows) for theory in (greedily, jointly))
         assert greedy >= blockwise
         strict += greedy > blockwise
     assert strict == 42
@@ -204,7 +202,7 @@ LENGTHS = [
 def test_pinned_accepted_lengths(pair, lookahead, mean, lengths):
     """Computed once by an independent program."""
     target, drafter = pair
-    law = accepted_length_distribution(target, (), draft_rows(target, drafter, (), lookahead))
+    law = length_law(accepted_prefixes(target, (), draft_rows(target, drafter, (), lookahead)))
     assert str(sum(k * weight for k, weight in enumerate(law))) == mean
     assert lengths is None or " ".join(map(str, law)) == lengths
     by_tokens = acceptance.standard(target, drafter, (), lookahead)

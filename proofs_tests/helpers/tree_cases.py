@@ -16,6 +16,7 @@ from specref.models import Model, table_model
 from specref.proofs import Proof, is_lossless_loop, output_distribution
 from specref.strategies import contexts, model_pairs, vocabularies
 from specref.theory import trees as theory
+from specref.theory.prefixes import tokens_emitted
 from specref.vocabulary import Tokens
 
 SMALL: tuple[Branching, ...] = ((), (2,), (2, 1), (1, 2), (3,))
@@ -89,9 +90,7 @@ def accepted(case: Case, rule: str) -> dict[Tokens, Probability]:
 
 def expected(case: Case, rule: str) -> Probability:
     """Tokens of one iteration, in closed form."""
-    return theory.expected_block_length(
-        *case[:4], rule=getattr(theory, rule), replacement=case.replacement
-    )
+    return tokens_emitted(accepted(case, rule), case[0].vocabulary)
 
 
 def top_tree(drafter: Model, context: Tokens, branching: Branching) -> Tree:

@@ -14,7 +14,7 @@ from specref.algorithms import block, greedy_block, standard
 from specref.algorithms.trees.k_seq import smallest_rho
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.distributions import Probability
-from specref.theory import acceptance, multi_draft, trees
+from specref.theory import acceptance, multi_draft, prefixes, trees
 from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
@@ -99,8 +99,8 @@ def one_path() -> Iterator[Row]:
         rows = draft_rows(*pair, (), lookahead)
         laws = (
             acceptance.standard(*pair, (), lookahead),
-            jointly.accepted_length_distribution(pair[0], (), rows),
-            greedily.accepted_length_distribution(pair[0], (), rows),
+            prefixes.length_law(jointly.accepted_prefixes(pair[0], (), rows)),
+            prefixes.length_law(greedily.accepted_prefixes(pair[0], (), rows)),
         )
         yield (f"{_name(name)}, {lookahead}", *map(_mean, laws))
 

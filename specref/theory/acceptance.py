@@ -25,6 +25,7 @@ from specref.algorithms.text.push_forward import conditional_psi
 from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
 from specref.theory import block as jointly
+from specref.theory import prefixes
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 Submitted: TypeAlias = Callable[[Tokens], Probabilities]
@@ -140,7 +141,7 @@ def block(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 
     Parameters, result and errors as `standard`.
     """
     rows = jointly.draft_rows(target, drafter, context, lookahead)
-    return jointly.accepted_length_distribution(target, context, rows)
+    return prefixes.length_law(jointly.accepted_prefixes(target, context, rows))
 
 
 def block_by_text(
@@ -151,7 +152,7 @@ def block_by_text(
     Parameters, result and errors as `autoregressive`.
     """
     psi = _psi(target, drafter, context, lookahead)
-    return jointly.accepted_length_distribution(target, context, psi)
+    return prefixes.length_law(jointly.accepted_prefixes(target, context, psi))
 
 
 def rate(lengths: Lengths) -> Probability:

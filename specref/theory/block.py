@@ -24,7 +24,6 @@ import numpy as np
 from specref.algorithms.lookahead import positions
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.theory import prefixes
 from specref.vocabulary import Tokens
 
 Rows: TypeAlias = Mapping[Tokens, Probabilities]
@@ -124,57 +123,6 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
         every = _positive(prefix, p)
         law |= {block: w for block, w in every.items() if target.vocabulary.ends(block)}
     return law
-
-
-def accepted_length_distribution(
-    target: Model, context: Tokens, rows: Rows
-) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), … of one iteration, up to the longest that is possible.
-
-    An accepted EOS counts. Parameters as `accepted_prefixes`; for token verification see
-    `theory.acceptance`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
-    ['1/3', '1/9', '5/9']
-    """
-    return prefixes.length_law(accepted_prefixes(target, context, rows))
-
-
-def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, ...]:
-    """P(at least 0, 1, … drafts are accepted), while positive: what no lossless rule exceeds.
-
-    Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 2))]
-    ['1', '2/3', '5/9']
-    """
-    return prefixes.survival(accepted_prefixes(target, context, rows))
-
-
-def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
-    """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
-
-    Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
-    Fraction(20, 9)
-    """
-    return prefixes.tokens_emitted(accepted_prefixes(target, context, rows), target.vocabulary)
 
 
 def _joint(

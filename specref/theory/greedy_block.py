@@ -19,7 +19,6 @@ import numpy as np
 
 from specref.distributions import Probabilities, Probability, normalise
 from specref.models import Model
-from specref.theory import prefixes
 from specref.theory.block import Rows
 from specref.vocabulary import Tokens
 
@@ -94,59 +93,6 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
             last = _stopped(node) * normalise(excess)
             law |= {(*node.prefix, y): last[y] for y in map(int, np.flatnonzero(last))}
     return law
-
-
-def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, ...]:
-    """P(at least 0, 1, … drafts are accepted), while positive: 1 - TV of the joint laws.
-
-    Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.theory.block import draft_rows
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 3))]
-    ['1', '2/3', '2/3', '14/27']
-    """
-    return prefixes.survival(accepted_prefixes(target, context, rows))
-
-
-def accepted_length_distribution(
-    target: Model, context: Tokens, rows: Rows
-) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), … of one iteration, up to the longest that is possible.
-
-    An accepted EOS counts. Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.theory.block import draft_rows
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
-    ['1/3', '0', '2/3']
-    """
-    return prefixes.length_law(accepted_prefixes(target, context, rows))
-
-
-def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
-    """Tokens of one iteration: the sum of min(p, q)(x) over all x that EOS does not end.
-
-    Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.theory.block import draft_rows
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
-    Fraction(7, 3)
-    """
-    return prefixes.tokens_emitted(accepted_prefixes(target, context, rows), target.vocabulary)
 
 
 def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:

@@ -178,33 +178,6 @@ def accepted_length_distribution(
     return law + (0,) * (len(branching) + 1 - len(law))
 
 
-def expected_block_length(
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    branching: tuple[int, ...],
-    *,
-    rule: Read = topdown,
-    replacement: bool = False,
-) -> Probability:
-    """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
-
-    Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> expected_block_length(p, q, (), (2, 1), rule=traversal)
-    Fraction(25, 9)
-    """
-    accepted = accepted_prefixes(
-        target, drafter, context, branching, rule=rule, replacement=replacement
-    )
-    return prefixes.tokens_emitted(accepted, target.vocabulary)
-
-
 def siblings(
     reach: Probability, due: Probabilities, q: Probabilities, drafts: int, replacement: bool
 ) -> Iterator[Stage]:

@@ -25,7 +25,8 @@ from specref.strategies import (
     vocabularies,
 )
 from specref.theory import at_most_n_max, conditional_psi, fixed, proposals, until_determined
-from specref.theory.block import accepted_prefixes, block_law, expected_block_length
+from specref.theory.block import accepted_prefixes, block_law
+from specref.theory.prefixes import tokens_emitted
 from specref.verification.rules import prove
 from specref.vocabulary import UntokenisableError
 from specref.zoo import ALL
@@ -146,7 +147,9 @@ def test_the_same_proof_refutes_mutants(mutant, counterexample):
 def test_the_law_of_the_block_is_known(case, rule):
     blocks, rows = law(step_by(rule), case), rows_of(case, rule)
     assert blocks == block_law(case[0], case[2], rows)
-    assert length(blocks) == expected_block_length(case[0], case[2], rows)
+    assert length(blocks) == tokens_emitted(
+        accepted_prefixes(case[0], case[2], rows), case[0].vocabulary
+    )
 
 
 def test_the_law_is_that_of_no_other_rule(counterexample):
@@ -197,7 +200,8 @@ def test_no_lossless_rule_accepts_more(seed):
     target, drafter = hashed_model(AB, f"p most {seed}"), hashed_model(drafted, f"q most {seed}")
     texts = proposals(AB, drafter, (), 2)
     best = most(target, (), texts)
-    formula = expected_block_length(target, (), rows_of((target, drafter, (), 2)))
+    accepted = accepted_prefixes(target, (), rows_of((target, drafter, (), 2)))
+    formula = tokens_emitted(accepted, AB)
     assert best == pytest.approx(float(formula - 1), abs=1e-9)
 
 

@@ -26,7 +26,7 @@ from specref.models import Model, as_float
 from specref.rules import RULES, Rule
 from specref.statistics.campaign.acceptance import compare_lengths, lower_rate
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
-from specref.theory import block
+from specref.theory import block, prefixes
 from specref.theory.metrics import METRICS, Iteration, Log
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -130,8 +130,8 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     """P(the first k drafts are accepted) under block verification, for k = 1 to the lookahead."""
     target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     rows = block.draft_rows(target, drafter, place.context, place.lookahead)
-    survival = [float(x) for x in block.survival(target, place.context, rows)[1:]]
-    return survival + [0.0] * (place.lookahead - len(survival))
+    kept = prefixes.survival(block.accepted_prefixes(target, place.context, rows))
+    return [*map(float, kept[1:]), *[0.0] * (place.lookahead + 1 - len(kept))]
 
 
 CHECKS = tuple(
