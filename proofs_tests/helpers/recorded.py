@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -199,9 +200,19 @@ def asked_and_said(subject: str, known: Mapping[str, Any]) -> dict[str, str]:
 def tables() -> dict[str, str]:
     """{stratum: a digest of its shapes, laws, ways and cost}."""
     return {
-        one.name: digest([repr(one)])
+        one.name: digest([described(one)])
         for one in (*STRATA, *STEP_STRATA, *TEXT_STRATA, *TREE_STRATA)
     }
+
+
+def described(stratum: Any) -> str:
+    """A stratum by its shapes and its cost, and by what is not as usual."""
+    told = {
+        one.name: getattr(stratum, one.name)
+        for one in fields(stratum)
+        if one.name in ("shapes", "cost") or getattr(stratum, one.name) != one.default
+    }
+    return repr(sorted((name, value) for name, value in told.items() if name != "kind"))
 
 
 def listening(implementation: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
