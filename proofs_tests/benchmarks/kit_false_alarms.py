@@ -98,7 +98,7 @@ def laws_of(share: int, seed: int) -> Laws:
     """The pairs of laws over large vocabularies, the same for all runs of a share."""
     rng = np.random.default_rng([seed, share])
     asked = (one for one in LARGE if f"strata/{one.name}" in ASKED)
-    return {one.name: pools(one, one.shapes, rng) for one in asked}
+    return {one.name: pools(one, rng) for one in asked}
 
 
 def outcomes(

@@ -21,8 +21,12 @@ from specref.adapters import reference
 from specref.conformance.checks.check import RARE_EDGE
 from specref.conformance.report import NotPassedError
 from specref.conformance.status import Finding, Status
+from specref.conformance.strata.calls import Calling
+from specref.conformance.strata.shape import CallShape
+from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA
-from specref.conformance.strata.texts import Calling, CallStratum
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.sampling import AFTER_EOS
 from specref.contracts.timeout import within
@@ -489,10 +493,10 @@ ENDING = [one for one in (*STEP_STRATA, *TEXT_STRATA) if one.ends]
 
 
 @pytest.mark.parametrize("stratum", ENDING, ids=lambda one: str(one.name))
-def test_tokens_after_eos_break_the_contract(stratum: CallStratum) -> None:
+def test_tokens_after_eos_break_the_contract(stratum: Stratum[CallShape]) -> None:
     shape = stratum.shapes[-1]
     function = late_text if shape.text else late_step
-    calling = Calling(stratum, function, None, np.random.default_rng(5))
+    calling = Calling(stratum, Subject(function, Capabilities()), np.random.default_rng(5))
     with pytest.raises(BrokenContractError, match=re.escape(AFTER_EOS)):
         calling.texts(shape, 400)
 

@@ -24,10 +24,12 @@ from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.scheduling import Clock, Pace, loaded
 from specref.conformance.status import Status
-from specref.conformance.strata import stratum
+from specref.conformance.strata import batches, stratum
+from specref.conformance.strata.batches import Batches
 from specref.conformance.strata.calling import Called
+from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.shape import shapes
-from specref.conformance.strata.stratum import Stratum, run
+from specref.conformance.strata.stratum import Effort, Stratum, run
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import GENERATE, VERIFY
@@ -138,16 +140,16 @@ def test_a_bug_is_found_in_little_time() -> None:
 LATE = Stratum("late", shapes([8], [1], [2]), after=40)
 
 
-def in_stratum(seconds: float, before: float | None = None) -> stratum.Found:
+def in_stratum(seconds: float, before: float | None = None) -> Found:
     verifier, rng = Called(correct, Capabilities(), None), np.random.default_rng(1)
-    asked = LATE, LATE.shapes, verifier, 1e-9, 0, 1, 1, rng
-    return stratum.run(*asked, seconds=seconds, most_before=before)
+    return run(Batches(LATE, verifier, rng, 0, before), Effort(1e-9, 1, 1, seconds=seconds))
 
 
 @pytest.mark.deep
 def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The 40 calls before, of a second each, are not counted."""
-    monkeypatch.setattr(stratum, "time", Hand(1.0))
+    for module in (batches, stratum):
+        monkeypatch.setattr(module, "time", Hand(1.0))
     few, more = in_stratum(2.5), in_stratum(8.5)
     assert 0 < few.tokens < more.tokens
     assert few.detectable > more.detectable
@@ -345,7 +347,7 @@ def test_a_stratum_does_not_depend_on_how_many_calls_there_were() -> None:
     found = []
     for before in (0, 30, 40):
         rng = np.random.default_rng(1)
-        found.append(run(late, late.shapes, verifier, 1e-9, before, 200, 1 << 20, rng))
+        found.append(run(Batches(late, verifier, rng, before), Effort(1e-9, 200, 1 << 20)))
     assert found[0] == found[1] == found[2]
     assert found[0].tokens >= 200
 

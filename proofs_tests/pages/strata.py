@@ -6,9 +6,11 @@ from typing import Any
 
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
+from specref.conformance.strata.calls import PLACES as TEXT_PLACES
 from specref.conformance.strata.campaign import LONGER, PLACES, SUSPECT
 from specref.conformance.strata.laws import FEATURES, MASS, ORDINARY, USUAL, WORDS
-from specref.conformance.strata.stratum import Stratum
+from specref.conformance.strata.shape import CallShape, Shape, TreeShape
+from specref.conformance.strata.stratum import WHOLE, WIDE, Stratum
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
     CLOSE,
@@ -23,10 +25,7 @@ from specref.conformance.strata.table import (
     TEXT_STRATA,
     TREE_STRATA,
 )
-from specref.conformance.strata.texts import PLACES as TEXT_PLACES
-from specref.conformance.strata.texts import CallStratum
 from specref.conformance.strata.trees import PLACES as TREE_PLACES
-from specref.conformance.strata.trees import WHOLE, WIDE, TreeStratum
 
 # By rank, from the likeliest token of the target on.
 TARGETS: Mapping[str, str] = {
@@ -83,7 +82,7 @@ def laws(one: Any) -> tuple[str, str]:
     )
 
 
-def of_drafts(one: Stratum) -> tuple[str, ...]:
+def of_drafts(one: Stratum[Shape]) -> tuple[str, ...]:
     """The row of a stratum of batches of drafts."""
     usual = Stratum(one.name, one.shapes)
     more: list[object] = [
@@ -110,7 +109,7 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
     return (*map(listed, sizes), *families, "; ".join(str(x) for x in more if x), f"{one.cost:g}")
 
 
-def of_calls(one: CallStratum) -> tuple[str, ...]:
+def of_calls(one: Stratum[CallShape]) -> tuple[str, ...]:
     """The row of a stratum of steps or texts."""
     more = [
         one.ends and "the last token ends a text",
@@ -126,7 +125,7 @@ def of_calls(one: CallStratum) -> tuple[str, ...]:
     return (*map(listed, sizes), *laws(one), "; ".join(str(x) for x in more if x), f"{one.cost:g}")
 
 
-def of_trees(one: TreeStratum) -> tuple[str, ...]:
+def of_trees(one: Stratum[TreeShape]) -> tuple[str, ...]:
     """The row of a stratum of trees."""
     branchings = dict.fromkeys(shape.branching for shape in one.shapes)
     beside = f"beside trees of {' and '.join(map(str, one.beside))}" if one.beside else ""

@@ -17,7 +17,8 @@ from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
-from specref.conformance.strata import campaign, table, texts, trees
+from specref.conformance.strata import calls, campaign, trees
+from specref.conformance.strata.batches import drawn
 from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
     DRAFTERS,
@@ -30,10 +31,10 @@ from specref.conformance.strata.laws import (
     drawn_pool,
 )
 from specref.conformance.strata.shape import Shape
-from specref.conformance.strata.stratum import drawn
 from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
+from specref.contracts.table import RAGGED
 from specref.contrib.selftest.triggers import (
     BASE_BUGS,
     MASKING,
@@ -118,7 +119,8 @@ def one_stratum(name, verify, **options):
 
 def test_every_stratum_has_a_bug_that_it_fails():
     known = *FOUND, *TAKEN, *SERVING, "laws-fine", "own-shape", "large-call", *PAIRS
-    assert {f"strata/{name}" for name in known} == {c.id for c in STRATA_CHECKS}
+    of_batches = {c.id for c in STRATA_CHECKS if c.is_for(RAGGED)}
+    assert {f"strata/{name}" for name in known} == of_batches
 
 
 @pytest.mark.deep(one_in=5)
@@ -578,21 +580,6 @@ def digest(value):
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "0ea9b27edd7f"),
-    "steps": (table.STEP_STRATA, "6774025ac630"),
-    "texts": (table.TEXT_STRATA, "3bdb49dbd2cf"),
-    "trees": (table.TREE_STRATA, "9e6c70839f24"),
-}
-
-
-@pytest.mark.parametrize("kind", TABLES)
-def test_strata_are_those_on_record(kind):
-    """What is judged changes knowingly: reports of users name the strata that were passed."""
-    strata, known = TABLES[kind]
-    assert digest(strata) == known
-
-
 LAWS = {
     "zipf": "b49ea17b7a44",
     "steep": "a5e9cd73366c",
@@ -709,11 +696,11 @@ def said(name, at):
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize("places", [campaign.PLACES, texts.PLACES, trees.PLACES])
+@pytest.mark.parametrize("places", [campaign.PLACES, calls.PLACES, trees.PLACES])
 def test_a_place_has_the_tokens_that_its_name_says(places):
     number = np.arange(1_100)
     position, drafts = number % 5, number // 5 % 5
-    at = texts.TextTokens(
+    at = calls.TextTokens(
         *(number, number, position, drafts, number, number % 3),
         *(len(number), 3, number, number % 7 == 0),
     )

@@ -15,10 +15,10 @@ from specref.conformance.checks.check import Check, failed, inconclusive, passed
 from specref.conformance.checks.joint import USELESS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.contexts import hashed_pair, vocabulary_of
+from specref.conformance.strata.calls import CallPlace, hashed_pair, vocabulary_of
 from specref.conformance.strata.laws import drawn_pool
+from specref.conformance.strata.shape import call_shapes
 from specref.conformance.strata.stratum import most_pairs
-from specref.conformance.strata.texts import CallPlace, call_shapes
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import DrafterContract

@@ -19,23 +19,23 @@ from specref.conformance.greedy import (
 )
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
+from specref.conformance.strata.batches import drawn
 from specref.conformance.strata.calling import Called
-from specref.conformance.strata.laws import drawn_pool
-from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
+from specref.conformance.strata.calls import Calling
+from specref.conformance.strata.shape import CallShape, Shape, TreeShape
+from specref.conformance.strata.stratum import Stratum, pools
 from specref.conformance.strata.table import (
     CLOSE,
     CLOSE_TREES,
     STEP_STRATA,
     STRATA,
     TREE_STRATA,
-    capped,
     drawn_pairs,
     own_calls,
     own_stratum,
     own_trees,
 )
-from specref.conformance.strata.texts import Calling, CallStratum
-from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
+from specref.conformance.strata.trees import Trees
 from specref.contracts.batch import Batch, TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
@@ -81,30 +81,31 @@ def situations(judge: Judge) -> Outcome:
     return passed(f"in {len(tried)} strata")
 
 
-def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:
+def _asked(judge: Judge) -> Iterator[tuple[Stratum[Shape], Called]]:
     """Near ties, the strata, the pairs that its seed draws, the shapes that were asked for."""
     pairs = drawn_pairs(judge.rng("strata/pairs"), PAIRS)
-    for stratum in filter(None, (as_sent(one, judge) for one in (CLOSE, *STRATA, *pairs))):
-        yield stratum, judge.called(stratum.way)
+    for stratum in (as_sent(one, judge) for one in (CLOSE, *STRATA, *pairs)):
+        if not isinstance(stratum, str):
+            yield stratum, judge.called(stratum.way)
     if judge.options.shapes:
         own = own_stratum(judge.options.shapes)
         yield from ((own, judge.called(claims=claims)) for claims in own_claims(judge))
 
 
-def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | None:
-    rng, claims = judge.rng(f"greedy/{stratum.name}"), verifier.capabilities
-    shapes = capped(stratum, claims.batch)
-    known = pools(stratum, shapes, rng)
+def _in_stratum(judge: Judge, given: Stratum[Shape], verifier: Called) -> Outcome | None:
+    rng, claims = judge.rng(f"greedy/{given.name}"), verifier.capabilities
+    stratum = given.fitted(claims)
+    known = pools(stratum, rng)
     ragged = claims.ragged and stratum.ragged
-    for shape in shapes:
+    for shape in stratum.shapes:
         for call in range(max(1, FEWEST_ROWS // shape.batch)):
             batch = drawn(
                 shape, known[shape.vocabulary], rng, ragged=ragged, steady=stratum.steady
             )
             _draft_own(batch, call % 2)
-            given = batch if stratum.laws else batch.without_q()
-            name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows"
-            problem = departure(verifier, rng, f"{name}, call {call}", given)
+            name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows, call {call}"
+            asked = batch if stratum.laws else batch.without_q()
+            problem = departure(verifier, rng, name, asked)
             if problem:
                 return problem
     return None
@@ -137,19 +138,19 @@ def _tree_situations(judge: Judge) -> Outcome:
     return next(filter(None, problems), passed(f"in {len(tried)} strata"))
 
 
-def _in_tree_stratum(judge: Judge, stratum: TreeStratum, verifier: Verifier) -> Outcome | None:
-    rng, families = judge.rng(f"greedy/{stratum.name}"), (stratum.targets, stratum.drafters)
-    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
-    pools = {size: drawn_pool(rng, size, most_pairs(size), *families) for size in sizes}
-    tables = {size: tables_of(pool, rng) for size, pool in pools.items()}
+def _in_tree_stratum(
+    judge: Judge, stratum: Stratum[TreeShape], verifier: Verifier
+) -> Outcome | None:
+    rng = judge.rng(f"greedy/{stratum.name}")
+    drawing = Trees(stratum, verifier, rng)
     for shape in stratum.shapes:
-        fixture = tree_fixture(stratum, shape, ragged=judge.capabilities.ragged)
+        fixture, tables = drawing.fixture(shape), drawing.tables[shape.vocabulary]
         for call in range(max(1, FEWEST_ROWS // shape.batch)):
             start, place = (
                 rng.integers(most, size=shape.batch)
-                for most in (len(tables[shape.vocabulary].p), len(fixture.places))
+                for most in (len(tables.p), len(fixture.places))
             )
-            batch = draw_trees(fixture, tables[shape.vocabulary], start, place, rng)
+            batch = draw_trees(fixture, tables, start, place, rng)
             once = np.array([one.way != WITH for one in fixture.places])[place]
             _prefer_last_siblings(batch, np.flatnonzero(once)[call % 2 :: 2])
             problem = departure(verifier, rng, f"{stratum.name}, {shape}, call {call}", batch)
@@ -168,12 +169,11 @@ def _prefer_last_siblings(batch: TreeBatch, rows: Ints) -> None:
         batch.target_probs[here, above, token] += 0.5
 
 
-def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None:
+def calls_problem(judge: Judge, strata: Sequence[Stratum[CallShape]]) -> Outcome | None:
     """The first block or text of some strata that is not the target's own; None if all are."""
     for given in strata:
         stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
-        rng = judge.rng(f"greedy/{stratum.name}")
-        calling = Calling(stratum, judge.implementation, judge.timeout, rng)
+        calling = Calling(stratum, judge.subject, judge.rng(f"greedy/{stratum.name}"))
         for shape in stratum.shapes:
             calls = max(2, TOKENS // shape.most)
             for place, text in zip(*calling.texts(shape, calls), strict=True):

@@ -19,8 +19,8 @@ from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
+from specref.conformance.strata.shape import TreeShape
 from specref.conformance.strata.table import FULL_TREE
-from specref.conformance.strata.trees import TreeShape
 from specref.contracts.batch import Answer, Batch, TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError

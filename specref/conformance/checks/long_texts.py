@@ -24,7 +24,7 @@ from specref.conformance.checks.engines import (
     quiet,
     seconds_of_a_text,
 )
-from specref.conformance.checks.shifts import USELESS
+from specref.conformance.checks.strata import USELESS
 from specref.conformance.greedy import greedy_difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status

@@ -2,9 +2,10 @@
 
 import math
 import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +18,17 @@ from specref.conformance.checks.check import (
     not_applicable,
     passed,
 )
-from specref.conformance.checks.shifts import cells_needed, outcome_of, scale, tokens_needed
-from specref.conformance.checks.situations import as_far_as_possible, call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
+from specref.conformance.strata import calls, trees
+from specref.conformance.strata.batches import Batches
 from specref.conformance.strata.calling import BesideGreedy, Called
+from specref.conformance.strata.calls import Calling
 from specref.conformance.strata.campaign import PLACES, Found
-from specref.conformance.strata.shape import Shape
-from specref.conformance.strata.stratum import Stratum, run
+from specref.conformance.strata.laws import FEATURES
+from specref.conformance.strata.shape import CallShape, Shape, Sized, TreeShape
+from specref.conformance.strata.shape import tried as values_of
+from specref.conformance.strata.stratum import Drawing, Effort, Stratum, run
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
     FEWEST_FIRST,
@@ -32,39 +36,50 @@ from specref.conformance.strata.table import (
     ODD_TEMPERATURES,
     ONE_TEMPERATURE,
     OWN,
+    STEP_STRATA,
     STRATA,
-    capped,
+    TEXT_STRATA,
+    TREE_STRATA,
     drawn_pairs,
     own_calls,
     own_stratum,
     own_trees,
 )
 from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import AS_TEXT, Capabilities
 from specref.contracts.contract import Contract
-from specref.contracts.functions import StepContract
+from specref.contracts.errors import UntriedError, told_sizes
+from specref.contracts.functions import GenerateContract, StepContract
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.tree import TreeContract, TreeVerifier
 from specref.contracts.verify import VerifyContract
+from specref.statistics.features import tokens_to_detect
 
-CELLS = 12_000_000
-OWN_COST, PAIRS = 40.0, 3
+USELESS, LEAST = 0.5, 0.4
+"""A stratum that would have shown nothing smaller is inconclusive; so none is planned for less."""
+CELLS, CELLS_OF_OTHERS = 12_000_000, 100_000_000
+"""Numbers in laws after which a stratum ends: of batches, and of calls or trees."""
+OWN_COST, PAIRS, SPELLINGS = 40.0, 3, 100
 MANY_ROWS, MANY_DRAFTS, MANY_IDS = 140, 4, 32_000
 MOST_AS_TEXT, SLOWER_AS_TEXT, OF_LARGE_VOCABULARIES = 1_000, 10, "vocabulary-"
 
 
-def judged(stratum: Stratum, judge: Judge) -> Outcome:
+def judged(stratum: Stratum[Any], judge: Judge) -> Outcome:
     """A campaign in one stratum."""
-    claims = judge.capabilities
-    if (stratum.in_turn or not stratum.laws) and not claims.one_hot:
-        return not_applicable("does not take draft_probs=None")
-    verifier = judge.called(stratum.way)
-    if why := verifier.refusal():
+    if why := stratum.refusal(judge.capabilities):
         return not_applicable(why)
-    sent = as_sent(stratum, judge)
-    if sent is None:
-        return not_applicable("numbers are sent as text: ask for such a --shape V=…")
-    found = campaign(sent, verifier, judge, judge.level)
+    verifier: Verifier | None = None
+    if stratum.kind is Shape:
+        verifier = called = judge.called(stratum.way)
+        if why := called.refusal():
+            return not_applicable(why)
+    elif stratum.kind is TreeShape:
+        verifier = judge.verifier
+    given = as_sent(stratum, judge)
+    if isinstance(given, str):
+        return not_applicable(given)
+    found = campaign(given, verifier, judge, judge.level)
     outcome = outcome_of([found], judge)
     if isinstance(verifier, BesideGreedy) and verifier.departure:
         return failed(verifier.departure, **outcome.evidence)
@@ -72,6 +87,209 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         least = f"{found.before:,} calls came before it in time, and {stratum.after:,} should"
         return inconclusive(least, **outcome.evidence)
     return outcome
+
+
+def as_sent(given: Stratum[Any], judge: Judge) -> Stratum[Any] | str:
+    """The stratum, its shapes drawn, with those that can be sent; or why there are none."""
+    stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
+    if stratum.kind is CallShape and judge.declared and judge.declared.by_text:
+        # The law of what is drafted as text is a sum over the texts of so many tokens.
+        few = tuple(
+            shape
+            for shape in stratum.shapes
+            if not shape.text and shape.vocabulary**shape.asked <= SPELLINGS
+        )
+        rule = judge.declared.name
+        return (
+            replace(stratum, shapes=few)
+            if few
+            else f"the rule {rule} reads text: too many spellings"
+        )
+    largest = max(shape.vocabulary for shape in stratum.shapes)
+    if stratum.kind is not Shape or not sent_as_text(judge) or largest <= MOST_AS_TEXT:
+        return stratum
+    if stratum.name.startswith(OF_LARGE_VOCABULARIES):
+        return "numbers are sent as text: ask for such a --shape V=…"
+    fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
+    return replace(stratum, shapes=tuple(dict.fromkeys(fewer)))
+
+
+def sent_as_text(judge: Judge) -> bool:
+    """Whether the implementation is a program that reads numbers as text."""
+    return bool(getattr(judge.implementation, AS_TEXT, False))
+
+
+def campaign(
+    given: Stratum[Any], verifier: Verifier | None, judge: Judge, level: float, cost: float = 1.0
+) -> Found:
+    """The campaign of a stratum, at those of its shapes that the sampler can be tried at.
+
+    Parameters
+    ----------
+    verifier : Verifier or None
+        None of functions of two models.
+    """
+    stratum = given if verifier is None else given.fitted(verifier.capabilities)
+    places, cells = len(places_of(verifier)) + len(stratum.shapes), cells_of(stratum, judge, cost)
+    tokens = tokens_needed(judge, level, places, stratum.cost)
+    if verifier is not None:
+        cells = cells_needed(cells, judge, level, places, stratum.shapes)
+    effort = Effort(level, tokens, cells, judge.advance, judge.seconds)
+    if verifier is None:
+        return run(drawing_of(stratum, verifier, judge), effort)
+    found = as_far_as_possible(
+        judge,
+        verifier,
+        stratum.shapes,
+        lambda left: run(drawing_of(replace(stratum, shapes=left), verifier, judge), effort),
+    )
+    if isinstance(verifier, Called):
+        judge.calls_made = found.before + found.calls
+    return found
+
+
+def places_of(verifier: Verifier | None) -> Collection[str]:
+    """Where bets are made on what a sampler emits."""
+    if isinstance(verifier, Called):
+        return [*PLACES, *verifier.places]
+    return calls.PLACES if verifier is None else trees.PLACES
+
+
+def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -> Drawing[Any]:
+    """How calls of a stratum are drawn and made."""
+    rng = judge.rng(f"strata/{stratum.name}")
+    if isinstance(verifier, Called):
+        known = judge.calls_made, judge.options.seconds, judge.laws.get(stratum.name)
+        return Batches(stratum, verifier, rng, *known)
+    if verifier is None:
+        return Calling(stratum, judge.subject, rng)
+    return trees.Trees(stratum, verifier, rng)
+
+
+def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
+    """Tokens of a stratum with bets at so many places, unless their number is given.
+
+    Not fewer than show a shift of `LEAST`: a stratum that costs little is not useless therefore.
+    """
+    features = places * len(FEATURES)
+    least = tokens_to_detect(LEAST, level, features)
+    wanted = int(cost * tokens_to_detect(judge.detect_tv, level, features))
+    return judge.trials or max(least, wanted)
+
+
+def cells_of(stratum: Stratum[Any], judge: Judge, cost: float) -> float:
+    """Numbers in laws that a stratum is given; more of them for distances smaller than 0.05."""
+    scale = max(1.0, (0.05 / judge.detect_tv) ** 2)
+    if stratum.kind is not Shape:
+        return CELLS_OF_OTHERS * scale * cost
+    slower = SLOWER_AS_TEXT if sent_as_text(judge) else 1
+    return CELLS * scale * stratum.cost * cost / slower
+
+
+def cells_needed(
+    cells: float, judge: Judge, level: float, places: int, shapes: Sequence[Sized]
+) -> int:
+    """Numbers in laws after which a stratum ends: enough for `LEAST` of rows with one token each.
+
+    Parameters
+    ----------
+    cells : float
+        So many, if these are enough.
+    """
+    least = tokens_to_detect(LEAST, level, places * len(FEATURES))
+    a_row = sum(one.cells / one.sizes["batch"] for one in shapes) / len(shapes)
+    return math.ceil(cells if judge.trials else max(cells, least * a_row))
+
+
+def tokens_of_calls(judge: Judge, ids: Collection[str]) -> int:
+    """How many tokens the strata of texts with these ids are judged by."""
+    return sum(
+        tokens_needed(judge, judge.level, len(calls.PLACES) + len(one.shapes), one.cost)
+        for one in TEXT_STRATA
+        if f"strata/{one.name}" in ids
+    )
+
+
+def as_far_as_possible(
+    judge: Judge,
+    verifier: Verifier,
+    shapes: Sequence[Any],
+    attempt: Callable[[tuple[Any, ...]], Found],
+) -> Found:
+    """What a campaign finds at those of its shapes that the verifier can be tried at.
+
+    Raises
+    ------
+    UntriedError
+        It can be tried at none of them, or something else than a size stands in the way.
+    """
+    left = tuple(shapes)
+    while True:
+        errors = {shape: judge.limits.why_not(sizes_of(shape)) for shape in left}
+        for shape, why in errors.items():
+            if why is not None:
+                judge.untried.append(f"{told_sizes(sizes_of(shape))} ({why.why})")
+        left = tuple(shape for shape, why in errors.items() if why is None)
+        if not left:
+            raise next(filter(None, errors.values()))
+        try:
+            return attempt(left)
+        except UntriedError as error:
+            if not error.by_size:
+                raise
+            judge.limits.note(verifier.sizes, error)
+            if not any(judge.limits.why_not(sizes_of(one)) for one in left):
+                raise
+
+
+def sizes_of(shape: Sized) -> tuple[int, int, int]:
+    """Tokens of the vocabulary, drafts of a row, rows.
+
+    Examples
+    --------
+    >>> sizes_of(Shape(8, 2, 64))
+    (8, 2, 64)
+    """
+    named = shape.sizes
+    return named["V"], named.get("lookahead", named.get("nodes", 0)), named["batch"]
+
+
+def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
+    """The outcome of campaigns in a stratum, one for each dtype."""
+    detectable = max(found.detectable for found in campaigns)
+    tokens, made = (sum(getattr(f, n) for f in campaigns) for n in ("tokens", "calls"))
+    tried = values_of(campaigns[0].by_shape)
+    if heats := sorted({heat for found in campaigns for heat in found.temperatures}):
+        tried += f"; temperature {', '.join(f'{one:g}' for one in heats)}"
+    evidence = {
+        "calls": made,
+        "rows": sum(found.rows for found in campaigns),
+        "tokens": tokens,
+        "alpha": judge.level,
+        "detectable_shift": detectable,
+        "tried": tried,
+        "by_shape": {
+            f"{shape}, {found.dtype}": shift
+            for found in campaigns
+            for shape, shift in found.by_shape.items()
+        },
+        "log10_evidence": max(found.log10_evidence for found in campaigns),
+        "log10_threshold": campaigns[0].log10_threshold,
+    }
+    for found in campaigns:
+        if found.impossible:
+            return failed(f"impossible: {found.impossible}", **evidence)
+        if found.lossy:
+            return failed(
+                f"tokens are not drawn from the target's rows: {found.worst}, by "
+                f"{abs(found.shift):.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
+                f"{found.tokens:,} tokens",
+                **evidence,
+            )
+    told = f"{tried}: {tokens:,} tokens, {made:,} calls"
+    if detectable > USELESS or not tokens:
+        return inconclusive(f"{told}: too few to see much", **evidence)
+    return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)
 
 
 def pair(index: int, judge: Judge) -> Outcome:
@@ -101,10 +319,9 @@ def first_answered(judge: Judge) -> Found:
         It raised, or gave no valid answer.
     """
     if judge.first is None:
-        verifier = judge.called()
-        shapes = capped(FIRST, judge.capabilities.batch)
-        rng = judge.rng(f"strata/{FIRST.name}")
-        judge.first = run(FIRST, shapes, verifier, judge.level, 0, 1, 1, rng, judge.advance)
+        stratum, rng = FIRST.fitted(judge.capabilities), judge.rng(f"strata/{FIRST.name}")
+        drawing = Batches(stratum, judge.called(), rng)
+        judge.first = run(drawing, Effort(judge.level, 1, 1, judge.advance))
     return judge.first
 
 
@@ -186,56 +403,14 @@ def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     """A campaign at the shapes that were asked for, with these claims."""
     shapes = judge.options.shapes
     if "batch" not in judge.contract.shaped:
-        return call_campaign(own_calls(shapes), judge, level, OWN_COST)
+        return campaign(own_calls(shapes), None, judge, level, OWN_COST)
     if judge.contract.trees:
-        trees = own_trees(shapes).fitted(claims)
-        verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
-        verifier.sizes_named = True
-        return tree_campaign(trees, verifier, judge, level, OWN_COST)
-    called = judge.called(claims=claims)
-    called.sizes_named = True
-    return campaign(own_stratum(shapes), called, judge, level, OWN_COST)
-
-
-def as_sent(given: Stratum, judge: Judge) -> Stratum | None:
-    """The stratum, its shapes drawn, with vocabularies that can be sent; None if they cannot."""
-    stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
-    if not sent_as_text(judge) or max(s.vocabulary for s in stratum.shapes) <= MOST_AS_TEXT:
-        return stratum
-    if stratum.name.startswith(OF_LARGE_VOCABULARIES):
-        return None
-    fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
-    return replace(stratum, shapes=tuple(dict.fromkeys(fewer)))
-
-
-def sent_as_text(judge: Judge) -> bool:
-    """Whether the implementation is a program that reads numbers as text."""
-    return bool(getattr(judge.implementation, AS_TEXT, False))
-
-
-def campaign(
-    stratum: Stratum, verifier: Called, judge: Judge, level: float, cost: float = 1.0
-) -> Found:
-    """The campaign of a stratum, with one way of calling."""
-    shapes = capped(stratum, verifier.capabilities.batch)
-    places = len(PLACES) + len(verifier.places) + len(shapes)
-    tokens = tokens_needed(judge, level, places, stratum.cost)
-    cells = CELLS * scale(judge) * stratum.cost * cost
-    cells /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
-    wanted = tokens, cells_needed(cells, judge, level, places, shapes)
-    calls, seconds = judge.calls_made, judge.seconds
-    known = judge.laws.get(stratum.name)
-    times = seconds, judge.options.seconds
-
-    def at(shapes: Sequence[Shape]) -> Found:
-        rng = judge.rng(f"strata/{stratum.name}")
-        return run(
-            stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, *times, known
-        )
-
-    found = as_far_as_possible(judge, verifier, shapes, at)
-    judge.calls_made = found.before + found.calls
-    return found
+        stratum: Stratum[Any] = own_trees(shapes)
+        verifier: Verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
+    else:
+        stratum, verifier = own_stratum(shapes), judge.called(claims=claims)
+    verifier.sizes_named = True
+    return campaign(stratum, verifier, judge, level, OWN_COST)
 
 
 ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
@@ -251,17 +426,19 @@ KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     ODD_TEMPERATURES: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
+in_stratum = partial(Check, statistical=True, law=True)
 CHECKS = (
     *(
-        Check(
-            f"strata/{name}",
-            KINDS.get(name, VerifyContract),
-            ask,
-            statistical=True,
-            law=True,
-            weight=WEIGHTS.get(name, 1.0),
+        in_stratum(
+            f"strata/{name}", KINDS.get(name, VerifyContract), ask, weight=WEIGHTS.get(name, 1.0)
         )
         for name, ask in ASKED
     ),
     Check("strata/large-call", DRAFTS, large_call),
+    *(in_stratum(f"strata/{one.name}", StepContract, partial(judged, one)) for one in STEP_STRATA),
+    *(
+        in_stratum(f"strata/{one.name}", GenerateContract, partial(judged, one))
+        for one in TEXT_STRATA
+    ),
+    *(in_stratum(f"strata/{one.name}", TreeContract, partial(judged, one)) for one in TREE_STRATA),
 )

@@ -8,7 +8,7 @@ from functools import partial
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.checks.greedy import calls_problem
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
-from specref.conformance.checks.situations import tokens_of_calls
+from specref.conformance.checks.strata import tokens_of_calls
 from specref.conformance.greedy import judge_greedy
 from specref.conformance.judge import Judge
 from specref.conformance.markov import CHAIN, GUESS, judge_markov

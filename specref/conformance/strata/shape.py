@@ -1,34 +1,19 @@
-"""The shape of a call."""
+"""The shapes of calls: of batches of drafts, of functions of two models, and of trees."""
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from specref.algorithms.trees.topdown import Branching
 
-class Sized(Protocol):
-    """The shape of a call under any contract."""
-
-    @property
-    def vocabulary(self) -> int:
-        """The tokens of the vocabulary."""
-        ...
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """What it is made of, by the names that reports use."""
-        ...
-
-    @property
-    def parts(self) -> Mapping[str, int | str]:
-        """What it is made of: of two shapes that differ, one of them does."""
-        ...
-
-    @property
-    def cells(self) -> int:
-        """The numbers in its laws."""
-        ...
+DRAWN_CELLS = 1 << 17
+"""Of batches that are drawn: so many numbers in their laws, or one row."""
+DRAWN_NODES, MOST_DRAWN, MANY = 40, 9, 0.5
+"""Of trees that are drawn: the most nodes, the most siblings, how often there are some."""
 
 
 class Shape(NamedTuple):
@@ -40,10 +25,12 @@ class Shape(NamedTuple):
 
     @property
     def sizes(self) -> Mapping[str, int]:
+        """What it is made of, by the names that reports use."""
         return {"V": self.vocabulary, "lookahead": self.lookahead, "batch": self.batch}
 
     @property
     def parts(self) -> Mapping[str, int | str]:
+        """What it is made of: of two shapes that differ, one of them does."""
         return self.sizes
 
     @property
@@ -51,22 +38,169 @@ class Shape(NamedTuple):
         """The numbers in both laws."""
         return self.batch * (2 * self.lookahead + 1) * self.vocabulary
 
+    @classmethod
+    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "Shape":
+        """The shape of sizes that a box gave."""
+        vocabulary, lookahead, batch = sizes
+        most = DRAWN_CELLS // cls(vocabulary, lookahead, 1).cells
+        return cls(vocabulary, lookahead, max(1, min(batch, most)))
+
     def __str__(self) -> str:
         return told(self)
 
 
-def shapes(
-    vocabularies: Iterable[int], lookaheads: Iterable[int], batches: Iterable[int]
-) -> tuple[Shape, ...]:
-    """Every combination.
+class CallShape(NamedTuple):
+    """The shape of a call of a function of two models.
+
+    Attributes
+    ----------
+    vocabulary : int
+    context : int
+        The tokens of the context.
+    asked : int
+        The last argument: the lookahead, or the tokens to generate.
+    text : bool
+        Whether it generates a text.
+    """
+
+    vocabulary: int
+    context: int
+    asked: int
+    text: bool = False
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        context, asked = ("prompt", "budget") if self.text else ("context", "lookahead")
+        return {"V": self.vocabulary, context: self.context, asked: self.asked}
+
+    @property
+    def parts(self) -> Mapping[str, int | str]:
+        return self.sizes
+
+    @property
+    def fewest(self) -> int:
+        """The fewest tokens that it returns, unless the text ends."""
+        return self.asked if self.text else 1
+
+    @property
+    def most(self) -> int:
+        """The most tokens that it returns."""
+        return self.asked if self.text else self.asked + 1
+
+    @property
+    def cells(self) -> int:
+        """The numbers in the laws after each of its tokens."""
+        return 2 * self.vocabulary * self.most
+
+    @classmethod
+    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "CallShape":
+        vocabulary, asked, context = sizes
+        return cls(vocabulary, context, asked, text)
+
+    def __str__(self) -> str:
+        return told(self)
+
+
+class TreeShape(NamedTuple):
+    """The shape of a call of the contract `tree`.
+
+    Attributes
+    ----------
+    vocabulary : int
+    branching : tuple of int
+        The siblings at each depth.
+    batch : int
+    """
+
+    vocabulary: int
+    branching: Branching
+    batch: int
+
+    @property
+    def nodes(self) -> int:
+        """The most nodes of a row.
+
+        Examples
+        --------
+        >>> TreeShape(8, (3, 2), 4).nodes
+        9
+        """
+        return sum(math.prod(self.branching[: depth + 1]) for depth in range(self.depth))
+
+    @property
+    def depth(self) -> int:
+        """The most drafts on a path."""
+        return len(self.branching)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "V": self.vocabulary,
+            "siblings": max(self.branching),
+            "depth": self.depth,
+            "nodes": self.nodes,
+            "batch": self.batch,
+        }
+
+    @property
+    def parts(self) -> Mapping[str, int | str]:
+        tree = "×".join(map(str, self.branching))
+        return {"V": self.vocabulary, "siblings by level": tree, "batch": self.batch}
+
+    @property
+    def cells(self) -> int:
+        """The numbers in both laws."""
+        return self.batch * (2 * self.nodes + 1) * self.vocabulary
+
+    @classmethod
+    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "TreeShape":
+        """A tree of a depth, with some siblings at some levels, and few nodes."""
+        vocabulary, depth, batch = sizes
+        return cls(vocabulary, drawn_tree(depth, min(vocabulary - 1, MOST_DRAWN), rng), batch)
+
+    def __str__(self) -> str:
+        return told(self)
+
+
+Sized: TypeAlias = Shape | CallShape | TreeShape
+Sizes: TypeAlias = tuple[int, int, int]
+S = TypeVar("S", Shape, CallShape, TreeShape)
+
+
+def drawn_tree(depth: int, most: int, rng: np.random.Generator) -> Branching:
+    """A tree of a depth, with up to so many siblings at a level, and few nodes.
+
+    Examples
+    --------
+    >>> drawn_tree(3, 1, np.random.default_rng(1))
+    (1, 1, 1)
+    """
+    while True:
+        tree = tuple(
+            int(rng.integers(1, most + 1)) if rng.random() < MANY else 1 for _ in range(depth)
+        )
+        if TreeShape(2, tree, 1).nodes <= DRAWN_NODES:
+            return tree
+
+
+def every(kind: Callable[..., S], *sizes: Iterable[Any], **more: bool) -> tuple[S, ...]:
+    """The shapes of every combination of sizes.
 
     Examples
     --------
     >>> shapes([8], [1, 2], [4])
     (Shape(vocabulary=8, lookahead=1, batch=4), Shape(vocabulary=8, lookahead=2, batch=4))
+    >>> [str(one) for one in call_shapes([8], [3], [1, 20], text=True)]
+    ['V 8, prompt 3, budget 1', 'V 8, prompt 3, budget 20']
+    >>> [str(one) for one in tree_shapes([8], [(4, 2)], [1])]
+    ['V 8, siblings 4, depth 2, nodes 12, batch 1']
     """
-    known = [tuple(values) for values in (vocabularies, lookaheads, batches)]
-    return tuple(Shape(v, k, b) for v in known[0] for k in known[1] for b in known[2])
+    return tuple(kind(*one, **more) for one in itertools.product(*sizes))
+
+
+shapes: Callable[..., tuple[Shape, ...]] = partial(every, Shape)
+call_shapes: Callable[..., tuple[CallShape, ...]] = partial(every, CallShape)
+tree_shapes: Callable[..., tuple[TreeShape, ...]] = partial(every, TreeShape)
 
 
 class Box(NamedTuple):
@@ -86,7 +220,7 @@ class Box(NamedTuple):
     lookaheads: tuple[int, ...]
     others: tuple[int, ...]
 
-    def drawn(self, rng: np.random.Generator) -> list[tuple[int, int, int]]:
+    def drawn(self, rng: np.random.Generator) -> list[Sizes]:
         """A size of the vocabulary, a lookahead, and another size; for each lookahead.
 
         Examples
@@ -123,6 +257,10 @@ def tried(given: Iterable[Sized]) -> str:
     >>> tried([Shape(5, 1, 4), Shape(1_000, 2, 4)])
     'V/lookahead/batch 5/1/4, 1,000/2/4'
     """
+
+    def said(value: int | str) -> str:
+        return f"{value:,}" if isinstance(value, int) else value
+
     several = dict.fromkeys((tuple(one.parts), tuple(one.parts.values())) for one in given)
     (names, *_), rows = zip(*several, strict=True)
     columns = [tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
@@ -138,8 +276,3 @@ def in_order(values: Sequence[int | str]) -> Sequence[int | str]:
     """Numbers by size; words as they come."""
     numbers = [value for value in values if isinstance(value, int)]
     return sorted(numbers) if len(numbers) == len(values) else values
-
-
-def said(value: int | str) -> str:
-    """A number with its thousands apart, or a word."""
-    return f"{value:,}" if isinstance(value, int) else value

@@ -1,67 +1,95 @@
-"""A stratum: one kind of situation, its batches, and the calls of a sampler in it."""
+"""A stratum: one kind of situation, how its calls are drawn, and the runner of all of them."""
 
+import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from specref.arrays import NO_TOKEN, Ints
-from specref.conformance.strata.calling import Called
-from specref.conformance.strata.campaign import PLACES, Campaign, Found, Tokens, played
+from specref.algorithms.trees.topdown import Branching
+from specref.arrays import Bools
+from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool, ending_pool
-from specref.conformance.strata.shape import Box, Shape
-from specref.contracts.batch import Batch, joined
+from specref.conformance.strata.shape import Box, CallShape, S, Shape, Sized, TreeShape
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import ignored
 from specref.contracts.timeout import Deadline, within
+from specref.contracts.tree_fixtures import TOP, WITH, Way
 
-POOL_CELLS, MOST_PAIRS, ROWS = 1 << 20, 42, 64
-WARM_UP, DRAWN_CELLS = Shape(4, 1, 1), 1 << 17
+POOL_CELLS, MOST_PAIRS = 1 << 20, 42
+MOST_CELLS = 1 << 20
+"""Numbers in laws that are held at once, unless one call takes more."""
+WITHOUT: Way = "without replacement"
+# Laws under which no token is excluded: then every sibling can be drawn.
+WHOLE = tuple(name for name in ORDINARY if name != "truncated")
+WIDE = ("near", "sharp", "wide", "wrong", "other")
 
 
 @dataclass(frozen=True)
-class Stratum:
+class Stratum(Generic[S]):
     """One kind of situation.
 
     Attributes
     ----------
     name : str
-    shapes : tuple of Shape
+    shapes : tuple of Shape, CallShape or TreeShape
         Of the calls, in turn.
     targets, drafters : tuple of str
         The families of laws; see `laws`.
+    kind : type
+        Of its shapes, by which it is drawn: batches of drafts, calls of functions, or trees.
+    box : Box or None
+        Of what more shapes are drawn, by the seed; for trees its lookaheads are depths.
+    cost : float
+        Factor on the tokens; of batches, also on the numbers that are passed.
+    alone : bool
+        Whether it is never one of a pair of strata.
     way : str
-        How the sampler is called; see `calling`.
+        Of batches: how the sampler is called; see `calling`.
     laws : bool
-        Whether `draft_probs` are passed.
+        Of batches: whether `draft_probs` are passed.
     in_turn : bool
-        Whether every other call has none.
+        Of batches: whether every other call has none.
     padding : int
         How many of the last ids have no probability.
     ragged : bool
-        Whether some rows have fewer drafts, if the sampler takes that.
+        Of batches: whether some rows have fewer drafts, if the sampler takes that.
     endings : bool
-        Whether the laws are those of `endings` instead.
+        Whether the laws are those of `ending_pool` instead.
     pairs : int or None
         How many pairs of laws there are, if not as many as usual.
     after : int
-        How many calls there are before.
+        Of batches: how many calls there are before.
     greedy_first : bool
-        Whether all laws of the first call in each shape are certain; nothing is bet on it.
+        Of batches: whether all laws of the first call in each shape are certain; nothing is bet
+        on it.
     steady : bool
-        Whether all positions of a row have the same pair of laws.
-    box : Box or None
-        Of what more shapes are drawn, by the seed; their batches are as small as `DRAWN_CELLS`
-        asks for.
-    cost : float
-        Factor on the calls, and on the numbers that are passed.
-    alone : bool
-        Whether it is never one of a pair of strata.
+        Of batches: whether all positions of a row have the same pair of laws.
+    ends : bool
+        Of calls: whether the last token of the vocabulary ends a text; inside of a context it
+        may come.
+    related : bool
+        Of calls: whether contexts resemble those before them; see `Calling`.
+    memory : int or None
+        Of calls: how many tokens of the context the laws depend on; None for all.
+    ways : tuple of str
+        Of trees: how siblings are drawn, in turn.
+    beside : tuple of Branching
+        Of trees: those of the other rows of a call, if a verifier takes that; by default one
+        level is missing.
     """
 
     name: str
-    shapes: tuple[Shape, ...]
+    shapes: tuple[S, ...]
     targets: tuple[str, ...] = ORDINARY
     drafters: tuple[str, ...] = USUAL
+    kind: type[Sized] = Shape
+    box: Box | None = None
+    cost: float = 1.0
+    alone: bool = False
     way: str = "plain"
     laws: bool = True
     in_turn: bool = False
@@ -72,21 +100,48 @@ class Stratum:
     after: int = 0
     greedy_first: bool = False
     steady: bool = False
-    box: Box | None = None
-    cost: float = 1.0
-    alone: bool = False
+    ends: bool = False
+    related: bool = False
+    memory: int | None = None
+    ways: tuple[Way, ...] = (WITHOUT, WITH)
+    beside: tuple[Branching, ...] = ()
 
-    def with_drawn(self, rng: np.random.Generator) -> "Stratum":
+    def with_drawn(self, rng: np.random.Generator) -> "Stratum[S]":
         """The stratum with shapes of its box."""
         if self.box is None:
             return self
-        drawn = [
-            Shape(
-                size, lookahead, max(1, min(batch, DRAWN_CELLS // Shape(size, lookahead, 1).cells))
-            )
-            for size, lookahead, batch in self.box.drawn(rng)
+        text = any(getattr(shape, "text", False) for shape in self.shapes)
+        shapes: list[Any] = [*self.shapes]
+        shapes += [self.kind.of_box(sizes, rng, text) for sizes in self.box.drawn(rng)]
+        return replace(self, shapes=tuple(shapes), box=None)
+
+    def refusal(self, claims: Capabilities) -> str:
+        """Why a sampler with these claims is not tried; empty if it is."""
+        if (self.in_turn or not self.laws or TOP in self.ways) and not claims.one_hot:
+            return "does not take draft_probs=None"
+        if set(self.ways) == {WITH} and not claims.repeats:
+            return "does not take siblings that repeat"
+        if self.beside and not claims.ragged:
+            return "does not take ragged batches: different trees in one call"
+        if self.beside and claims.batch == 1:
+            return "does not take different trees in one call"
+        return ""
+
+    def fitted(self, claims: Capabilities) -> "Stratum[S]":
+        """The same for a sampler with these claims: calls as large as it takes, and its trees."""
+        shapes: list[Any] = [
+            shape if isinstance(shape, CallShape) else at_most(shape, claims.batch)
+            for shape in self.shapes
         ]
-        return replace(self, shapes=(*self.shapes, *drawn), box=None)
+        ways = tuple(way for way in self.ways if way != WITH or claims.repeats)
+        fitted = replace(self, shapes=tuple(dict.fromkeys(shapes)), ways=ways)
+        narrow = self.kind is TreeShape and not claims.ragged
+        return replace(fitted, targets=WHOLE, drafters=WIDE) if narrow else fitted
+
+
+def at_most(shape: Shape | TreeShape, batch: int | None) -> Shape | TreeShape:
+    """A shape, with as many rows as a sampler takes."""
+    return shape._replace(batch=min(shape.batch, batch or shape.batch))
 
 
 def most_pairs(size: int) -> int:
@@ -94,146 +149,142 @@ def most_pairs(size: int) -> int:
     return max(4, min(MOST_PAIRS, POOL_CELLS // size))
 
 
-def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -> dict[int, Pool]:
+def pools(stratum: Stratum[S], rng: np.random.Generator) -> dict[int, Pool]:
     """Pairs of laws for each size of the vocabulary."""
-    sizes = dict.fromkeys(shape.vocabulary for shape in shapes)
+    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
     if stratum.endings:
         return {size: ending_pool(rng, size, stratum.pairs or most_pairs(size)) for size in sizes}
+    families = stratum.targets, stratum.drafters
     return {
         size: drawn_pool(
             rng,
             size,
             stratum.pairs or most_pairs(size),
-            stratum.targets,
-            stratum.drafters,
+            *families,
             min(stratum.padding, size // 2),
         )
         for size in sizes
     }
 
 
-def drawn(
-    shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool, steady: bool = False
-) -> Batch:
-    """A batch whose rows have laws of the pool, any pair at any position; or one at all of a row.
+class Drawing(ABC, Generic[S]):
+    """How the calls of a stratum are drawn, and asked for their answers.
 
-    Its `place` says which pair: shape (B, K + 1). One row in four is shorter if it may be. In the
-    rows of laws after the last draft, the last token is certain, as in `draw_batch`.
-    """
-    size, most, rows = shape.vocabulary, shape.lookahead, shape.batch
-    pair = rng.integers(len(pool.p), size=(rows, most + 1))
-    if steady:
-        pair[:] = pair[:, :1]
-    lens = np.full(rows, most)
-    if ragged:
-        shorter = rng.random(rows) < 0.25
-        lens[shorter] = rng.integers(most, size=int(shorter.sum()))
-    drafts = pool.drafted(pair[:, :most].ravel(), rng).reshape(rows, most)
-    p, q = pool.p.take(pair, axis=0), pool.q.take(pair[:, :most], axis=0)
-    missing = np.arange(most) >= lens[:, None]
-    if missing.any():
-        p[:, 1:][missing] = q[missing] = np.arange(size) == size - 1
-        drafts[missing] = NO_TOKEN
-    return Batch(p, q, drafts, lens, pair)
-
-
-def tokens_of(batch: Batch, blocks: Ints, rows: int, call: int) -> Tokens:
-    """The tokens of a batch that was cut into calls of so many rows, the first numbered `call`."""
-    row, position = np.nonzero(blocks >= 0)
-    return Tokens(
-        blocks[row, position],
-        batch.place[row, position],
-        position,
-        batch.lens[row],
-        row % rows,
-        call + row // rows,
-        rows,
-        batch.draft_tokens.shape[1],
-    )
-
-
-def run(
-    stratum: Stratum,
-    shapes: Sequence[Shape],
-    verifier: Called,
-    alpha: float,
-    before: int,
-    tokens: int,
-    cells: int,
-    rng: np.random.Generator,
-    advance: Callable[[int], None] = lambda trials: None,
-    seconds: float | None = None,
-    most_before: float | None = None,
-    laws: Mapping[int, Pool] | None = None,
-) -> Found:
-    """Call a sampler in a stratum until it has decided, or enough was drawn.
-
-    Parameters
+    Attributes
     ----------
-    before : int
-        How often the sampler was called before; up to `stratum.after` calls are made first, and
-        nothing is bet on their tokens.
+    places : mapping
+        {name: tokens -> which of them are there}: where bets are made.
+    pools : mapping
+        {vocabulary: its pairs of laws}.
+    claims : Capabilities
+    timeout : float or None
+        Seconds for a call.
+    deadline : Deadline
+    each_timed : bool
+        Whether each call is timed by itself, not by the deadline.
+    """
+
+    places: Mapping[str, Callable[[Any], Bools]]
+    pools: Mapping[int, Pool]
+    claims: Capabilities
+    each_timed: ClassVar[bool] = False
+
+    def __init__(
+        self, stratum: Stratum[S], timeout: float | None, rng: np.random.Generator
+    ) -> None:
+        self.stratum: Stratum[S] = stratum
+        self.timeout, self.deadline, self.rng = timeout, Deadline(), rng
+
+    @abstractmethod
+    def turns(self, shape: S) -> int:
+        """How many calls of a shape the first round has."""
+
+    @abstractmethod
+    def ask(self, shape: S, calls: int, first: int) -> Tokens:
+        """The tokens of so many calls of a shape, the first of which has this number."""
+
+    def begin(self, campaign: Campaign) -> None:
+        """Make the calls on which nothing is bet."""
+
+    @property
+    def temperatures(self) -> frozenset[float]:
+        """What requests had so far; empty if the sampler is given none."""
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far a campaign goes.
+
+    Attributes
+    ----------
+    alpha : float
     tokens : int
-        After so many it ends, at the end of a round of its shapes; after more where it suspects.
-    cells : int
+        After so many it ends, at the end of a round; after more where it suspects.
+    cells : float
         After so many numbers in laws it ends in any case, at the end of a round; or as above.
+    advance : callable
+        Called with the number of rows as they come.
     seconds : float, optional
         If given, they end it instead, after at least one round; calls before are not counted.
-    most_before : float, optional
-        Seconds after which there are no more calls before.
-    laws : mapping, optional
-        {vocabulary: its pairs of laws}; drawn by default.
     """
-    known = pools(stratum, shapes, rng) if laws is None else laws
-    warm = drawn_pool(rng, WARM_UP.vocabulary, 4)
-    (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
-    claims = verifier.capabilities
-    ragged = claims.ragged and stratum.ragged
-    places = {**PLACES, **verifier.places}
-    campaign, deadline = Campaign(shapes, known, claims, places), Deadline()
-    campaign.before = before
-    # Small batches are called more often, so that every shape has its share of the rows.
-    most = min(ROWS, max(shape.batch for shape in shapes))
-    several = tuple(dict.fromkeys(shapes))
 
-    def ask(shape: Shape, calls: int) -> Tokens:
-        whole = shape._replace(batch=shape.batch * calls)
-        pool = known[shape.vocabulary]
-        batch = drawn(whole, pool, rng, ragged=ragged, steady=stratum.steady)
-        first, many = campaign.calls, calls if not stratum.in_turn else 1
-        answers = []
-        for call in range(0, calls, many):
-            part = batch[call * shape.batch : (call + many) * shape.batch]
-            with_laws = stratum.laws and not (stratum.in_turn and (first + call) % 2)
-            given = part if with_laws else part.without_q()
-            answers.append(verifier.answers(given, shape.batch, rng, deadline))
-        tokens = joined(answers).tokens
-        return tokens_of(batch, tokens, shape.batch, first)
+    alpha: float
+    tokens: int
+    cells: float
+    advance: Callable[[int], None] = ignored
+    seconds: float | None = None
+
+
+def run(drawing: Drawing[S], effort: Effort) -> Found:
+    """What a campaign finds in a stratum, when it has decided or seen enough.
+
+    Raises
+    ------
+    BrokenContractError
+        The implementation raises, or does not answer in the right form.
+    """
+    shapes = tuple(dict.fromkeys(drawing.stratum.shapes))
+    campaign = Campaign(shapes, drawing.pools, drawing.claims, drawing.places)
 
     def work() -> Found:
-        begun = time.perf_counter()
-        warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
-        for call in range(before, stratum.after):
-            if most_before is not None and time.perf_counter() - begun > most_before:
-                break
-            verifier.raw(warming[call : call + 1], spare)
-            campaign.before = call + 1
-            deadline.restart()
-        for shape in several if stratum.greedy_first else ():
-            greedy = drawn_pool(spare, shape.vocabulary, 4, ("certain",), ("same",))
-            verifier.raw(drawn(shape, greedy, spare, ragged=ragged), spare)
-            deadline.restart()
-        found = played(
-            campaign,
-            several,
-            ask,
-            lambda shape: max(1, most // shape.batch),
-            alpha,
-            tokens,
-            cells,
-            advance,
-            seconds,
-        )
-        return replace(found, temperatures=frozenset(verifier.temperatures_met))
+        drawing.begin(campaign)
+        run_rounds(campaign, shapes, drawing, effort)
+        return replace(campaign.found(effort.alpha), temperatures=drawing.temperatures)
 
-    return within(verifier.timeout, work, deadline)
+    return work() if drawing.each_timed else within(drawing.timeout, work, drawing.deadline)
+
+
+def run_rounds(
+    campaign: Campaign, shapes: Sequence[S], drawing: Drawing[S], effort: Effort
+) -> None:
+    """Draw rounds of calls in every shape, each as long as those before it together.
+
+    So evidence is weighed seldom.
+    """
+    started = time.perf_counter()
+    each = sum(shape.cells * drawing.turns(shape) for shape in shapes)
+    done, rounds = 0, 1
+    while True:
+        for shape in shapes:
+            ahead = drawing.turns(shape) * rounds
+            while ahead:
+                calls = min(ahead, max(1, MOST_CELLS // shape.cells))
+                found = drawing.ask(shape, calls, campaign.calls)
+                campaign.add(shape, found)
+                campaign.calls += calls
+                campaign.rows += calls * found.rows
+                effort.advance(calls * found.rows)
+                ahead -= calls
+        done += rounds
+        seen, more = int(campaign.sums.tokens[0, 0]), campaign.longer
+        left = min(
+            (more * effort.tokens - seen) * done / max(seen, 1),
+            (more * effort.cells - done * each) / each,
+        )
+        if effort.seconds is not None:
+            spent = time.perf_counter() - started
+            left = math.floor((effort.seconds - spent) * done / spent)
+        if campaign.decided(effort.alpha) or left <= 0:
+            return
+        rounds = min(done, math.ceil(left))

@@ -2,18 +2,31 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from specref.algorithms.trees.topdown import branching_of
 from specref.conformance.strata.laws import USUAL
-from specref.conformance.strata.shape import Box, Shape, Sized, shapes
+from specref.conformance.strata.shape import (
+    Box,
+    CallShape,
+    Shape,
+    Sized,
+    TreeShape,
+    call_shapes,
+    shapes,
+    tree_shapes,
+)
 from specref.conformance.strata.stratum import Stratum
-from specref.conformance.strata.texts import CallShape, CallStratum, call_shapes
-from specref.conformance.strata.trees import TreeShape, TreeStratum, tree_shapes
 from specref.contracts.sampling import TEXT
 from specref.contracts.tree_fixtures import TOP, WITH
+
+calls = partial(Stratum[CallShape], kind=CallShape, cost=0.7)
+texts = partial(call_shapes, text=True)
+trees = partial(Stratum[TreeShape], kind=TreeShape, cost=0.7)
 
 SMALL = (5, 8, 37)
 MIDDLE = (32_000, 32_768, 50_257, 65_537)
@@ -37,7 +50,7 @@ FULL_TREE = (4, 4, 4)
 """Of many nodes; as many siblings as there are tokens, where rows are compared with each other."""
 TREE_SIZES = (3, 4, *AROUND)
 SIZES, BATCHES = (2, 3, *AROUND, 511, 512, 513), (1, 2, 7, 8, 9, *AROUND)
-STRATA: tuple[Stratum, ...] = (
+STRATA: tuple[Stratum[Shape], ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
     Stratum("many-drafts", MANY_DRAFTS, cost=2),
@@ -117,10 +130,7 @@ STRATA: tuple[Stratum, ...] = (
     Stratum(ONE_TEMPERATURE, shapes([6, 40], [1, 3], [16, 64]), way=ONE_TEMPERATURE, alone=True),
     Stratum(BESIDE_GREEDY, shapes([6, 40], [1, 3], [4, 16]), way=BESIDE_GREEDY, alone=True),
     Stratum(
-        "generators-kept",
-        shapes([6, 40], [1, 3], [1, 4, 16]),
-        way="kept-generators",
-        alone=True,
+        "generators-kept", shapes([6, 40], [1, 3], [1, 4, 16]), way="kept-generators", alone=True
     ),
     Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000, alone=True),
     Stratum(
@@ -142,10 +152,7 @@ STRATA: tuple[Stratum, ...] = (
         alone=True,
     ),
     Stratum(
-        "drafter-certain",
-        shapes([8, 50], [1, 3], [64]),
-        drafters=("sure", "astray"),
-        alone=True,
+        "drafter-certain", shapes([8, 50], [1, 3], [64]), drafters=("sure", "astray"), alone=True
     ),
     Stratum("laws-repeated", shapes([8, 50], [3, 6], [8, 64]), steady=True, alone=True),
     Stratum("laws-in-turn", shapes([5, 40], [1, 3], [4, 16]), in_turn=True, alone=True),
@@ -162,134 +169,101 @@ STRATA: tuple[Stratum, ...] = (
 EASY = ("same",) * 3 + ("trimmed",) * 8 + ("cut",)
 # Of targets that are nearly certain of a token.
 LIKELY = ("peaked", "confident")
-STEP_STRATA: tuple[CallStratum, ...] = (
-    CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
-    CallStratum(
-        "step-many-drafts",
-        tuple(CallShape((6, 33)[k % 2], 2, k) for k in range(4, 10)),
-        cost=1,
+STEP_STRATA: tuple[Stratum[CallShape], ...] = (
+    calls("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
+    calls(
+        "step-many-drafts", tuple(CallShape((6, 33)[k % 2], 2, k) for k in range(4, 10)), cost=1
     ),
-    CallStratum("step-long-drafts", call_shapes([6, 33], [2], [9, 16, 17, 33]), drafters=EASY),
-    CallStratum("step-contexts", call_shapes([8], [3, 41, 513, 600], [3])),
-    CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [1]), cost=0.2),
-    CallStratum("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True, cost=1),
-    CallStratum("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
-    CallStratum(
+    calls("step-long-drafts", call_shapes([6, 33], [2], [9, 16, 17, 33]), drafters=EASY),
+    calls("step-contexts", call_shapes([8], [3, 41, 513, 600], [3])),
+    calls("step-contexts-of-1100", call_shapes([8], [1_100], [1]), cost=0.2),
+    calls("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True, cost=1),
+    calls("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
+    calls(
         "step-vocabulary-thousands",
         call_shapes([2_050, 5_003], [3], [2]),
         ("zipf", "close"),
         cost=0.3,
     ),
-    CallStratum(
-        "step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.2
-    ),
-    CallStratum("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
-    CallStratum("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
-    CallStratum(
-        "step-laws-peaked", call_shapes([8, 50], [3], [3]), ("peaked", "confident", "steep")
-    ),
-    CallStratum("step-laws-rare", call_shapes([500], [3], [2]), ("long tail", "zipf"), cost=0.5),
-    CallStratum(
+    calls("step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.2),
+    calls("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
+    calls("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
+    calls("step-laws-peaked", call_shapes([8, 50], [3], [3]), ("peaked", "confident", "steep")),
+    calls("step-laws-rare", call_shapes([500], [3], [2]), ("long tail", "zipf"), cost=0.5),
+    calls(
         "step-laws-zeros",
         call_shapes([8, 50], [3], [3]),
         ("truncated",),
         ("cut", "sharp", "wrong", "without"),
     ),
-    CallStratum("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
-    CallStratum("step-ending-late", call_shapes([12], [3], [12]), drafters=EASY, ends=True),
-    CallStratum("step-contexts-of-4100", call_shapes([8], [2_049, 4_100], [1]), cost=0.05),
-    CallStratum(
+    calls("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
+    calls("step-ending-late", call_shapes([12], [3], [12]), drafters=EASY, ends=True),
+    calls("step-contexts-of-4100", call_shapes([8], [2_049, 4_100], [1]), cost=0.05),
+    calls(
         "step-drawn-shapes",
         (),
         drafters=(*USUAL, "same", "trimmed", "sure"),
         box=Box(SIZES, LOOKAHEADS, (0, 1, *AROUND)),
     ),
 )
-TEXT_STRATA: tuple[CallStratum, ...] = (
-    CallStratum("text-prompts", call_shapes(SMALL[:2], [0, 1, 3, 8, 17], [2, 24], text=True)),
-    CallStratum("text-budget-of-1", call_shapes([8], [0, 1, 3, 40], [1], text=True), cost=0.4),
-    CallStratum("text-budget-above-500", call_shapes([8], [3], [530], text=True)),
-    CallStratum("text-easy", call_shapes([8], [3], [530], text=True), drafters=EASY, cost=2),
-    CallStratum(
-        "text-repeats", call_shapes([8, 50], [3], [200], text=True), LIKELY, EASY, memory=1
+TEXT_STRATA: tuple[Stratum[CallShape], ...] = (
+    calls("text-prompts", texts(SMALL[:2], [0, 1, 3, 8, 17], [2, 24])),
+    calls("text-budget-of-1", texts([8], [0, 1, 3, 40], [1]), cost=0.4),
+    calls("text-budget-above-500", texts([8], [3], [530])),
+    calls("text-easy", texts([8], [3], [530]), drafters=EASY, cost=2),
+    calls("text-repeats", texts([8, 50], [3], [200]), LIKELY, EASY, memory=1),
+    calls("text-long-prompts", texts([8], [41, 513, 600], [8])),
+    calls("text-prompts-of-1100", texts([8], [1_100], [3]), cost=0.2),
+    calls("text-prompts-related", texts([8], [16, 64], [4]), related=True, cost=1),
+    calls("text-vocabulary-hundreds", texts([100, 257, 1_000], [3], [12]), cost=0.4),
+    calls(
+        "text-vocabulary-thousands", texts([2_050, 5_003], [3], [8]), ("zipf", "close"), cost=0.3
     ),
-    CallStratum("text-long-prompts", call_shapes([8], [41, 513, 600], [8], text=True)),
-    CallStratum("text-prompts-of-1100", call_shapes([8], [1_100], [3], text=True), cost=0.2),
-    CallStratum(
-        "text-prompts-related",
-        call_shapes([8], [16, 64], [4], text=True),
-        related=True,
-        cost=1,
-    ),
-    CallStratum(
-        "text-vocabulary-hundreds",
-        call_shapes([100, 257, 1_000], [3], [12], text=True),
-        cost=0.4,
-    ),
-    CallStratum(
-        "text-vocabulary-thousands",
-        call_shapes([2_050, 5_003], [3], [8], text=True),
-        ("zipf", "close"),
-        cost=0.3,
-    ),
-    CallStratum(
-        "text-vocabulary-65k",
-        call_shapes([65_600], [3], [4], text=True),
-        ("zipf", "flat"),
-        cost=0.2,
-    ),
-    CallStratum("text-last-id", call_shapes([65, 129], [3], [6], text=True), cost=0.4),
-    CallStratum("text-laws-flat", call_shapes([50], [3], [20], text=True), ("flat", "long tail")),
-    CallStratum(
-        "text-laws-peaked",
-        call_shapes([8, 50], [3], [20], text=True),
-        ("peaked", "confident", "steep"),
-    ),
-    CallStratum(
+    calls("text-vocabulary-65k", texts([65_600], [3], [4]), ("zipf", "flat"), cost=0.2),
+    calls("text-last-id", texts([65, 129], [3], [6]), cost=0.4),
+    calls("text-laws-flat", texts([50], [3], [20]), ("flat", "long tail")),
+    calls("text-laws-peaked", texts([8, 50], [3], [20]), ("peaked", "confident", "steep")),
+    calls(
         "text-laws-zeros",
-        call_shapes([8, 50], [3], [20], text=True),
+        texts([8, 50], [3], [20]),
         ("truncated",),
         ("cut", "sharp", "wrong", "without"),
     ),
-    CallStratum("text-ending", call_shapes([5, 12], [0, 3], [3, 40], text=True), ends=True),
-    CallStratum(
-        "text-ending-late", call_shapes([12], [3], [40], text=True), drafters=EASY, ends=True
-    ),
-    CallStratum(
-        "text-prompts-of-4100", call_shapes([8], [2_049, 4_100], [3], text=True), cost=0.05
-    ),
-    CallStratum(
+    calls("text-ending", texts([5, 12], [0, 3], [3, 40]), ends=True),
+    calls("text-ending-late", texts([12], [3], [40]), drafters=EASY, ends=True),
+    calls("text-prompts-of-4100", texts([8], [2_049, 4_100], [3]), cost=0.05),
+    calls(
         "text-drawn-shapes",
-        call_shapes([8], [3], [30], text=True),
+        texts([8], [3], [30]),
         drafters=(*USUAL, "same", "trimmed", "sure"),
         box=Box(SIZES, (2, 3, 4, 5, 7, 9, 13, 17, 33), (0, 1, *AROUND)),
     ),
 )
-TREE_STRATA: tuple[TreeStratum, ...] = (
+TREE_STRATA: tuple[Stratum[TreeShape], ...] = (
     # Of drafters that are often refused, so that the last siblings are read.
-    TreeStratum(
+    trees(
         "tree-siblings",
         tree_shapes([20, 100], [(4,), (8,), (2, 4), (1, 8)], [16]),
         drafters=("other", "wrong", "cut", "without"),
     ),
-    TreeStratum(
+    trees(
         "tree-twenty-siblings",
         tree_shapes([40], [(20,), (1, 20)], [16]),
         drafters=("other", "wrong", "without"),
     ),
-    TreeStratum(
+    trees(
         "tree-deep",
         tree_shapes(
             [6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), *((1,) * n for n in range(5, 10))], [16]
         ),
     ),
-    TreeStratum(
+    trees(
         "tree-mixed",
         tree_shapes([6], [(1,) * 4], [4, 16]),
         beside=((4,), (2, 1), (1, 3)),
         cost=0.5,
     ),
-    TreeStratum(
+    trees(
         "tree-many-nodes",
         (
             *tree_shapes([12], [(4, 2, 1), (2, 2, 2), (3, 3, 2)], [8]),
@@ -297,20 +271,18 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         ),
         cost=0.5,
     ),
-    TreeStratum("tree-above-64-nodes", tree_shapes([24], [(10, 4, 1), FULL_TREE], [4])),
-    TreeStratum("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
-    TreeStratum(
+    trees("tree-above-64-nodes", tree_shapes([24], [(10, 4, 1), FULL_TREE], [4])),
+    trees("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
+    trees(
         "tree-batches-to-1500", tree_shapes([7], [(2, 1)], [100, 256, 600, 1_000, 1_024, 1_500])
     ),
-    TreeStratum(
-        "tree-vocabulary-hundreds", tree_shapes([100, 257, 1_000], [(3, 1)], [16]), cost=0.35
-    ),
-    TreeStratum("tree-vocabulary-thousands", tree_shapes([5_003, 32_000], [(2,)], [4]), cost=0.15),
-    TreeStratum(
+    trees("tree-vocabulary-hundreds", tree_shapes([100, 257, 1_000], [(3, 1)], [16]), cost=0.35),
+    trees("tree-vocabulary-thousands", tree_shapes([5_003, 32_000], [(2,)], [4]), cost=0.15),
+    trees(
         "tree-with-replacement", tree_shapes([5, 9], [(4,), (3, 2), (1, 4)], [16]), ways=(WITH,)
     ),
-    TreeStratum("tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,)),
-    TreeStratum(
+    trees("tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,)),
+    trees(
         "tree-no-laws-siblings",
         (
             *tree_shapes([12, 16], [(10,)], [16]),
@@ -320,35 +292,27 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         ("other", "wrong", "without"),
         ways=(TOP,),
     ),
-    TreeStratum(
-        "tree-laws-flat", tree_shapes([50], [(3, 2)], [16]), ("flat", "long tail"), cost=0.5
-    ),
-    TreeStratum(
+    trees("tree-laws-flat", tree_shapes([50], [(3, 2)], [16]), ("flat", "long tail"), cost=0.5),
+    trees(
         "tree-laws-peaked",
         tree_shapes([8, 50], [(3, 2)], [16]),
         ("peaked", "confident", "steep"),
         cost=0.5,
     ),
-    TreeStratum(
+    trees(
         "tree-laws-zeros",
         tree_shapes([8, 50], [(3, 2)], [16]),
         ("truncated",),
         ("cut", "sharp", "wrong", "without"),
         cost=0.5,
     ),
-    TreeStratum(
-        "tree-vocabulary-128k",
-        tree_shapes([128_256], [(2,)], [4]),
-        SPREAD,
-        APART,
-        cost=0.03,
-    ),
-    TreeStratum("tree-drawn-shapes", (), box=Box(TREE_SIZES, LOOKAHEADS, BATCHES)),
+    trees("tree-vocabulary-128k", tree_shapes([128_256], [(2,)], [4]), SPREAD, APART, cost=0.03),
+    trees("tree-drawn-shapes", (), box=Box(TREE_SIZES, LOOKAHEADS, BATCHES)),
 )
 
 # Of argmax alone: the likeliest tokens nearly tie, as in steps and texts of thousands of tokens.
 CLOSE = Stratum("laws-close", shapes([8, 50], [3], [64]), ("close",))
-CLOSE_TREES = TreeStratum("tree-laws-close", tree_shapes([8, 50], [(3, 2)], [16]), ("close",))
+CLOSE_TREES = trees("tree-laws-close", tree_shapes([8, 50], [(3, 2)], [16]), ("close",))
 
 OWN, CONTEXT = "own-shape", 3
 # One call of many rows: all that can be known of a first call.
@@ -360,7 +324,7 @@ SHAPED = tuple(one for one in STRATA if one == Stratum(one.name, one.shapes, cos
 OTHER = tuple(one for one in STRATA if one not in SHAPED and not one.alone)
 
 
-def crossed(shaped: Stratum, other: Stratum) -> Stratum:
+def crossed(shaped: Stratum[Shape], other: Stratum[Shape]) -> Stratum[Shape]:
     """The laws and the way of calling of one stratum, at the shapes of another.
 
     Examples
@@ -373,62 +337,52 @@ def crossed(shaped: Stratum, other: Stratum) -> Stratum:
     return replace(other, name=name, shapes=shaped.shapes, pairs=None, cost=1.0)
 
 
-def drawn_pairs(rng: np.random.Generator, count: int) -> list[Stratum]:
+def drawn_pairs(rng: np.random.Generator, count: int) -> list[Stratum[Shape]]:
     """Different pairs of strata, of all that may meet."""
     both = [(one, other) for one in SHAPED for other in OTHER]
     return [crossed(*both[i]) for i in rng.choice(len(both), count, replace=False)]
 
 
-def own_stratum(given: Sequence[Shape]) -> Stratum:
+def own_stratum(given: Sequence[Shape]) -> Stratum[Shape]:
     """The stratum of the shapes that a user asks for."""
     return Stratum(OWN, tuple(given))
 
 
-def own_calls(given: Sequence[Shape]) -> CallStratum:
+def own_calls(given: Sequence[Shape]) -> Stratum[CallShape]:
     """The stratum of the vocabularies and lookaheads that a user asks for, for steps."""
     shapes = (CallShape(shape.vocabulary, CONTEXT, shape.lookahead) for shape in given)
-    return CallStratum(OWN, tuple(shapes), cost=1.0)
+    return calls(OWN, tuple(shapes), cost=1.0)
 
 
-def own_trees(given: Sequence[Shape]) -> TreeStratum:
+def own_trees(given: Sequence[Shape]) -> Stratum[TreeShape]:
     """The stratum of the shapes that a user asks for, for trees: two siblings, then one each."""
     shapes = (TreeShape(v, branching_of(lookahead), batch) for v, lookahead, batch in given)
-    return TreeStratum(OWN, tuple(shapes), cost=1.0)
-
-
-def capped(stratum: Stratum, batch: int | None) -> tuple[Shape, ...]:
-    """The shapes that a sampler with a largest batch takes, smaller if need be."""
-    most = batch or max(shape.batch for shape in stratum.shapes)
-    return tuple(
-        dict.fromkeys(shape._replace(batch=min(shape.batch, most)) for shape in stratum.shapes)
-    )
+    return trees(OWN, tuple(shapes), cost=1.0)
 
 
 LONGEST_TEXT = 48
 """Tokens of the longest texts that an engine is asked for."""
 
 
-def most(shapes: Iterable[Sized], **words: str) -> str:
-    """The largest sizes of some shapes, in words.
+def most(strata: Iterable[Stratum[Any]], **words: str) -> str:
+    """The largest sizes of the shapes of some strata, in words.
 
     Examples
     --------
-    >>> from specref.conformance.strata.shape import Shape
-    >>> most([Shape(1_000, 2, 4), Shape(8, 3, 1)], V="tokens", lookahead="drafts")
+    >>> most([Stratum("", (Shape(1_000, 2, 4), Shape(8, 3, 1)))], V="tokens", lookahead="drafts")
     'more than 1,000 tokens, 3 drafts'
     """
-    every = list(shapes)
+    every: list[Sized] = [shape for one in strata for shape in one.shapes]
     sizes = (f"{max(one.sizes[name] for one in every):,} {word}" for name, word in words.items())
     return f"more than {', '.join(sizes)}"
 
 
-ROWS = most(
-    (shape for one in (*STRATA, FIRST) for shape in one.shapes),
-    V="tokens of a vocabulary",
-    lookahead="drafts",
-    batch="rows",
-)
+VOCABULARY = {"V": "tokens of a vocabulary"}
+ROWS = most((*STRATA, FIRST), **VOCABULARY, lookahead="drafts", batch="rows")
 COMPARED = TreeShape(len(FULL_TREE), FULL_TREE, 1).nodes
+NODES = {"nodes": "nodes", "siblings": "siblings", "depth": "levels", "batch": "rows"}
+CALLED = {"context": "tokens of a context", "lookahead": "drafts"}
+GENERATED = {"prompt": "tokens of a prompt", "budget": "tokens of a text"}
 THREADS = "calls from several threads at once"
 SEVERAL = f"texts of several calls beyond {TEXT} tokens"
 UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -436,37 +390,14 @@ UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "verify": (ROWS, SEVERAL, THREADS),
         "ragged": (ROWS, SEVERAL, "temperatures that no line lists", THREADS),
         "tree": (
-            most(
-                (shape for one in TREE_STRATA for shape in one.shapes),
-                V="tokens of a vocabulary",
-                nodes="nodes",
-                siblings="siblings",
-                depth="levels",
-                batch="rows",
-            ),
+            most(TREE_STRATA, **VOCABULARY, **NODES),
             f"rows of more than {COMPARED} nodes compared with each other",
             "one torch.Generator for several calls",
             "several iterations of a request",
             THREADS,
         ),
-        "step": (
-            most(
-                (shape for one in STEP_STRATA for shape in one.shapes),
-                V="tokens of a vocabulary",
-                context="tokens of a context",
-                lookahead="drafts",
-            ),
-            THREADS,
-        ),
-        "generate": (
-            most(
-                (shape for one in TEXT_STRATA for shape in one.shapes),
-                V="tokens of a vocabulary",
-                prompt="tokens of a prompt",
-                budget="tokens of a text",
-            ),
-            THREADS,
-        ),
+        "step": (most(STEP_STRATA, **VOCABULARY, **CALLED), THREADS),
+        "generate": (most(TEXT_STRATA, **VOCABULARY, **GENERATED), THREADS),
         "text": (
             f"more than {LONGEST_TEXT} tokens of a text, {TEXT} without a law by default",
             "prompts, vocabularies and settings but the engine's own",

@@ -1,92 +1,113 @@
-"""Strata of functions of two models: blocks of one call, and texts of many iterations."""
+"""Strata of functions of two models: blocks of one call, and texts of many iterations.
 
-import itertools
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+The laws of their models depend on every token of the context, or on the last ones alone.
+"""
+
+import zlib
+from array import array
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from specref.arrays import Bools, Ints
-from specref.conformance.strata.campaign import Campaign, Found, Tokens, played
-from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
-from specref.conformance.strata.laws import ORDINARY, USUAL, drawn_pool
-from specref.conformance.strata.shape import Box, told
-from specref.conformance.strata.stratum import most_pairs
+from specref.arrays import Bools, Floats, Ints
+from specref.conformance.strata.campaign import Tokens
+from specref.conformance.strata.laws import Pool
+from specref.conformance.strata.shape import CallShape
+from specref.conformance.strata.stratum import Drawing, Stratum, pools
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.sampling import Steps, check_end, giver
+from specref.contracts.tree_rules import numbered
+from specref.models import Model
 from specref.vocabulary import Tokens as Text
+from specref.vocabulary import Vocabulary
 
 IN_TURN = 16
 """Tokens that calls of one shape may return in the first round."""
 
 
-class CallShape(NamedTuple):
-    """The shape of a call of a function of two models.
+class Hashed(Model):
+    """A model with one of given laws after each context, chosen by a hash of the whole context.
 
-    Attributes
+    Contexts that differ in any token, or in their length, have laws that are no more alike than
+    any two of those given. A sampler that forgets some of the context reads another law. With
+    `memory` that holds for the last tokens alone, and texts repeat.
+
+    Parameters
     ----------
-    vocabulary : int
-    context : int
-        The tokens of the context.
-    asked : int
-        The last argument: the lookahead, or the tokens to generate.
-    text : bool
-        Whether it generates a text.
-    """
-
-    vocabulary: int
-    context: int
-    asked: int
-    text: bool = False
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        context, asked = ("prompt", "budget") if self.text else ("context", "lookahead")
-        return {"V": self.vocabulary, context: self.context, asked: self.asked}
-
-    @property
-    def parts(self) -> Mapping[str, int | str]:
-        return self.sizes
-
-    @property
-    def fewest(self) -> int:
-        """The fewest tokens that it returns, unless the text ends."""
-        return self.asked if self.text else 1
-
-    @property
-    def most(self) -> int:
-        """The most tokens that it returns."""
-        return self.asked if self.text else self.asked + 1
-
-    @property
-    def cells(self) -> int:
-        """The numbers in the laws after each of its tokens."""
-        return 2 * self.vocabulary * self.most
-
-    def __str__(self) -> str:
-        return told(self)
-
-
-def call_shapes(
-    vocabularies: Iterable[int],
-    contexts: Iterable[int],
-    asked: Iterable[int],
-    *,
-    text: bool = False,
-) -> tuple[CallShape, ...]:
-    """Every combination.
+    vocabulary : Vocabulary
+    rows : ndarray, shape (laws, V)
+    memory : int, optional
+        The law is chosen by so many tokens, the last ones; by all, if it is left out.
 
     Examples
     --------
-    >>> [str(one) for one in call_shapes([8], [3], [1, 20], text=True)]
-    ['V 8, prompt 3, budget 1', 'V 8, prompt 3, budget 20']
+    >>> model = Hashed(numbered(2), np.array([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]]))
+    >>> [float(model.next_token(context)[0]) for context in ((), (0,), (0, 0), (1, 0))]
+    [0.5, 0.0, 0.0, 0.0]
     """
-    sizes = itertools.product(vocabularies, contexts, asked)
-    return tuple(CallShape(*one, text) for one in sizes)
+
+    def __init__(self, vocabulary: Vocabulary, rows: Floats, memory: int | None = None) -> None:
+        super().__init__(vocabulary, self._row)
+        self.memory = memory
+        self.rows: list[Floats] = [np.array(row) for row in rows]
+        for row in self.rows:
+            row.setflags(write=False)
+
+    def next_token(self, context: Sequence[int]) -> Floats:
+        """The law after a context, which is not remembered: few contexts come twice."""
+        return self._row(context)
+
+    def _row(self, context: Sequence[int]) -> Floats:
+        if len(context) and not 0 <= min(context) <= max(context) < len(self.rows[0]):
+            self.vocabulary.check(tuple(context), "context")
+        if self.memory is not None:
+            context = context[max(0, len(context) - self.memory) :]
+        return self.rows[zlib.crc32(as_bytes(context)) % len(self.rows)]
+
+
+def as_bytes(tokens: Sequence[int]) -> bytes:
+    """Token ids as the bytes that are hashed."""
+    return array("I", tokens).tobytes()
+
+
+def pairs_along(context: Text, text: Text, pairs: int, memory: int | None = None) -> Iterator[int]:
+    """Which of so many pairs of laws each token of a text is drawn from, after a context.
+
+    Examples
+    --------
+    >>> model = Hashed(numbered(2), np.eye(2)[[0, 1, 1]])
+    >>> [int(model.next_token((0, 1, 1)[:i]).argmax()) for i in (1, 2)]
+    [1, 1]
+    >>> list(pairs_along((0,), (1, 1), 3))
+    [1, 2]
+    """
+    if memory is not None:
+        whole = (*context, *text)
+        for end in range(len(context), len(whole)):
+            yield zlib.crc32(as_bytes(whole[max(0, end - memory) : end])) % pairs
+        return
+    state = zlib.crc32(as_bytes(context))
+    for token in text:
+        yield state % pairs
+        state = zlib.crc32(as_bytes((token,)), state)
+
+
+def vocabulary_of(size: int, *, ends: bool) -> Vocabulary:
+    """A vocabulary of so many tokens, the last of which may end a text."""
+    tokens = numbered(size).tokens
+    return Vocabulary(tokens, eos=tokens[-1]) if ends else numbered(size)
+
+
+def hashed_pair(
+    pool: Pool, vocabulary: Vocabulary, memory: int | None = None
+) -> tuple[Hashed, Hashed]:
+    """Target and drafter with the pairs of a pool: after each context both have the same pair."""
+    return Hashed(vocabulary, pool.p, memory), Hashed(vocabulary, pool.q, memory)
 
 
 @dataclass(frozen=True)
@@ -106,48 +127,6 @@ class CallPlace(Place):
     @property
     def name(self) -> str:
         return str(self.shape)
-
-
-@dataclass(frozen=True)
-class CallStratum:
-    """One kind of situation of functions of two models.
-
-    Attributes
-    ----------
-    name : str
-    shapes : tuple of CallShape
-    targets, drafters : tuple of str
-        The families of laws; see `laws`.
-    ends : bool
-        Whether the last token of the vocabulary ends a text; inside of a context it may come.
-    related : bool
-        Whether contexts resemble those before them; see `Calling`.
-    memory : int or None
-        How many tokens of the context the laws depend on; None for all.
-    box : Box or None
-        Of what more shapes are drawn, by the seed.
-    cost : float
-        Factor on the tokens.
-    """
-
-    name: str
-    shapes: tuple[CallShape, ...]
-    targets: tuple[str, ...] = ORDINARY
-    drafters: tuple[str, ...] = USUAL
-    ends: bool = False
-    related: bool = False
-    memory: int | None = None
-    box: Box | None = None
-    cost: float = 0.7
-
-    def with_drawn(self, rng: np.random.Generator) -> "CallStratum":
-        """The stratum with shapes of its box."""
-        if self.box is None:
-            return self
-        drawn = (CallShape(size, other, asked) for size, asked, other in self.box.drawn(rng))
-        text = any(shape.text for shape in self.shapes)
-        shapes = (*self.shapes, *(shape._replace(text=text) for shape in drawn))
-        return replace(self, shapes=shapes, box=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,32 +196,24 @@ def text_tokens(
     )  # fmt: skip
 
 
-class Calling:
+class Calling(Drawing[CallShape]):
     """Calls a function of two models in a stratum.
 
     Contexts are drawn for each call. If they are related, one in seven is drawn, so that its last
     third is its first. It comes again, then with what was returned and two tokens more, with other
     models, with another first token, and with its first two tokens exchanged; then its first
-    quarter alone, over and over.
-
-    Attributes
-    ----------
-    pools : dict
-        {vocabulary: its pairs of laws}.
+    quarter alone, over and over. Each call is timed by itself.
     """
 
+    places = PLACES
+    each_timed = True
+
     def __init__(
-        self,
-        stratum: CallStratum,
-        function: Callable[..., Any],
-        timeout: float | None,
-        rng: np.random.Generator,
+        self, stratum: Stratum[CallShape], subject: Subject, rng: np.random.Generator
     ) -> None:
-        self.stratum, self.timeout, self.rng = stratum, timeout, rng
-        self.give = giver(function)
-        laws = (stratum.targets, stratum.drafters)
-        sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
-        self.pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
+        super().__init__(stratum, subject.timeout, rng)
+        self.claims, self.give = subject.capabilities, giver(subject.function)
+        self.pools = pools(stratum, rng)
         self.models = {
             (size, turn): hashed_pair(
                 pool.turned(turn), vocabulary_of(size, ends=stratum.ends), stratum.memory
@@ -252,6 +223,14 @@ class Calling:
         }
         self._places = {shape: self._of_shape(shape) for shape in stratum.shapes}
         self._returned: dict[CallShape, Text] = {}
+
+    def turns(self, shape: CallShape) -> int:
+        return max(1, IN_TURN // shape.most)
+
+    def ask(self, shape: CallShape, calls: int, first: int) -> TextTokens:
+        places, texts = self.texts(shape, calls)
+        pairs = len(self.pools[shape.vocabulary].p)
+        return text_tokens(places, texts, pairs, first, self.stratum.memory)
 
     def _of_shape(self, shape: CallShape) -> Generator[CallPlace, Text | None, None]:
         """The places of calls of a shape; it is sent what the last call returned."""
@@ -320,39 +299,3 @@ class Calling:
         assert isinstance(place, CallPlace)
         models = self.models[place.shape.vocabulary, place.turn]
         return self.give((*models, place.context, place.shape.asked), rng)
-
-
-def run_calls(
-    stratum: CallStratum,
-    subject: Subject,
-    alpha: float,
-    tokens: int,
-    cells: int,
-    rng: np.random.Generator,
-    advance: Callable[[int], None] = lambda trials: None,
-    seconds: float | None = None,
-) -> Found:
-    """Call a function of two models in a stratum until it has decided, or enough was drawn.
-
-    Parameters
-    ----------
-    tokens, cells, seconds
-        As for `played`.
-
-    Raises
-    ------
-    BrokenContractError
-        It raises, goes on after EOS, or returns no tokens, too many or too few.
-    """
-    calling = Calling(stratum, subject.function, subject.timeout, rng)
-    campaign = Campaign(stratum.shapes, calling.pools, subject.capabilities, PLACES)
-
-    def ask(shape: CallShape, calls: int) -> TextTokens:
-        places, texts = calling.texts(shape, calls)
-        pairs = len(calling.pools[shape.vocabulary].p)
-        return text_tokens(places, texts, pairs, campaign.calls, stratum.memory)
-
-    def turns(shape: CallShape) -> int:
-        return max(1, IN_TURN // shape.most)
-
-    return played(campaign, stratum.shapes, ask, turns, alpha, tokens, cells, advance, seconds)

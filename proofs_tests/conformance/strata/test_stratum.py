@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.conformance.strata.campaign import MOST_CELLS, played
 from specref.conformance.strata.shape import Shape
+from specref.conformance.strata.stratum import MOST_CELLS, Effort, run_rounds
 
 TOKENS_OF_A_CALL, SECONDS_OF_A_CALL = 10, 0.5
 SHAPE = Shape(vocabulary=5, lookahead=1, batch=2)
@@ -26,9 +26,6 @@ class Counted:
     def decided(self, alpha: float) -> bool:
         return self.decides is not None and self.calls >= self.decides
 
-    def found(self, alpha: float) -> int:
-        return self.calls
-
 
 def calls_of(
     monkeypatch: pytest.MonkeyPatch, shape: Shape = SHAPE, decides: int | None = None, **most: Any
@@ -36,20 +33,19 @@ def calls_of(
     """How many calls are asked for at once, under limits; a call takes half a second."""
     asked: list[int] = []
 
-    def ask(shape: Shape, calls: int) -> SimpleNamespace:
+    def ask(shape: Shape, calls: int, first: int) -> SimpleNamespace:
+        assert first == sum(asked)
         asked.append(calls)
         return SimpleNamespace(rows=shape.batch, tokens=calls * TOKENS_OF_A_CALL)
 
     clock = SimpleNamespace(perf_counter=lambda: sum(asked) * SECONDS_OF_A_CALL)
-    monkeypatch.setattr("specref.conformance.strata.campaign.time", clock)
+    monkeypatch.setattr("specref.conformance.strata.stratum.time", clock)
     campaign: Any = Counted(decides)
     limits = {"tokens": 10**9, "cells": 10**9, **most}
     rows: list[int] = []
-    found = played(
-        campaign, [shape], ask, lambda shape: 1, 1e-9, limits["tokens"], limits["cells"],
-        rows.append, limits.get("seconds"),
-    )  # fmt: skip
-    assert found == campaign.calls == sum(asked)
+    drawing: Any = SimpleNamespace(ask=ask, turns=lambda shape: 1)
+    run_rounds(campaign, [shape], drawing, Effort(1e-9, advance=rows.append, **limits))
+    assert campaign.calls == sum(asked)
     assert sum(rows) == campaign.rows == shape.batch * sum(asked)
     return asked
 
