@@ -30,49 +30,14 @@ DETECT_TV: dict[Profile, float] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The options of `check`; attributes are its keyword arguments.
+    """The options of `check`: attributes are its keyword arguments, but for `on_…` and `executor`.
 
     Attributes
     ----------
-    contract : Contract
-    algorithm : str or None
-        The rule that is declared.
-    expected_failures : mapping
-        {id of a check: reason}.
-    only : sequence of str or None
-        Ids of checks, or starts of them.
-    skip : sequence of str
-        Ids of checks, or starts of them, that are left out.
-    profile : {"quick", "standard", "thorough", "smoke"}
-        "smoke" asks for exact laws and boundaries alone.
-    detect_tv : float or None
-        The distance that is detected, if not that of the profile.
-    alpha : float
-    seed : int
-    trials : int or None
-    seconds : float or None
-        How long to draw, instead of as much as the distance needs; as `time_limit`, if given.
-    time_limit : float or None
-        How long the run may take in all: checks that are late count as not tried.
-    timeout : float or None
-        Seconds that a call may take.
-    blocking : bool
-        Whether checks that depend on a failed stage are skipped, and sampling, where an exact law
-        is wrong.
-    exitfirst : bool
-        Whether the first failure is the last check.
     name, version : str
         Of the implementation, for the report.
     claims : mapping
         Fields of `Capabilities`.
-    shapes : tuple of Shape
-        Shapes to judge it at besides: (vocabulary, lookahead, batch).
-    dtypes : tuple of str
-        The dtypes at those shapes, instead of the claimed one.
-    strict : bool
-        Whether a run is undecided in which something optional could not be tried.
-    texts : str or None
-        The file that texts of an engine are written to, and taken from by a second run.
     """
 
     contract: Contract = VERIFY

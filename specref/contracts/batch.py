@@ -158,7 +158,7 @@ def _converted(raw: Any, batch: Batch) -> Answer:
 
 def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
     try:
-        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+        array = as_numpy(values)
     except Exception as error:  # arrays of user code may raise anything
         raise BrokenContractError(
             f"{name} cannot be read as an array: expected rows of one length, padded with -1 "
@@ -175,6 +175,11 @@ def _integers(name: str, values: Any, rows: int, widths: range | None = None) ->
     if array.dtype.kind == "u":  # padding would silently become -1
         _refuse(name, array, array > LARGEST_ID, "out of range")
     return array.astype(np.int64)
+
+
+def as_numpy(values: Any) -> NDArray[Any]:
+    """An array of NumPy, from a tensor or anything that NumPy reads."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:

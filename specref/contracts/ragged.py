@@ -10,7 +10,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.coins import Coins, race_winner
-from specref.contracts.batch import Answer, Batch
+from specref.contracts.batch import Answer, Batch, as_numpy
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
@@ -250,7 +250,7 @@ def padded(raw: Any, batch: Batch) -> Any:
     rows, columns = batch.draft_tokens.shape
     none = np.zeros(rows, dtype=np.int64)
     try:
-        array, length = plain(tokens), None if counts is None else plain(counts)
+        array, length = as_numpy(tokens), None if counts is None else as_numpy(counts)
     except Exception:  # arrays of user code may raise anything
         return tokens, none if counts is None else counts
     if array.ndim != 2 or len(array) != rows or array.dtype.kind not in "iu":
@@ -278,11 +278,6 @@ def brief(lens: Ints) -> str:
     """
     first = ", ".join(map(str, lens[:8].tolist()))
     return f"[{first}, …]" if len(lens) > 8 else f"[{first}]"
-
-
-def plain(values: Any) -> Any:
-    """An array of NumPy, from a tensor or anything that NumPy reads."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 class VerifyRagged(Protocol):

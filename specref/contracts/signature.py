@@ -14,6 +14,20 @@ GENERATORS = frozenset({"rng", "generator", "generators", "seeds"})
 """Parameters that leave nothing to the global generators."""
 
 
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None of a compiled one that does not tell."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """{name: parameter}; empty of a compiled function that does not tell."""
+    signature = signature_of(function)
+    return {} if signature is None else signature.parameters
+
+
 def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
     """Which of the named parameters a function declares.
 
@@ -29,11 +43,7 @@ def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
     """
     if not callable(implementation):
         raise TypeError(f"implementation = {implementation!r}: expected a function")
-    try:
-        parameters = inspect.signature(implementation).parameters
-    except (TypeError, ValueError):  # a compiled function that does not tell
-        return frozenset()
-    return frozenset(name for name in NAMED if name in parameters)
+    return frozenset(NAMED) & parameters_of(implementation).keys()
 
 
 Read: TypeAlias = tuple[Capabilities, tuple[str, ...]]
@@ -92,11 +102,7 @@ def law_kind(name: str) -> Kind | None:
 
 def placed(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters that may be passed by position; none of a function that does not tell."""
-    try:
-        known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a compiled function
-        return []
-    return [one for one in known if one.kind in PLACES]
+    return [one for one in parameters_of(function).values() if one.kind in PLACES]
 
 
 def law_kinds(function: Callable[..., Any], inputs: str) -> Mapping[str, str]:
@@ -202,10 +208,7 @@ def of_arrays(
     ValueError
         They say something else than a claim, or of randomness than what is given.
     """
-    try:
-        known = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a compiled function
-        return capabilities, ()
+    known = parameters_of(function).values()
     some = ("it is given generators of every other request",) * of_some(function)
     texts = {one.name: _text(one.annotation) for one in known}
     for name, wrong, right in (
@@ -242,10 +245,7 @@ def of_some(function: Callable[..., Any]) -> bool:
     >>> of_some(verify), of_some(lambda p, q, drafts, *, generators: None)
     (True, False)
     """
-    try:
-        parameter = inspect.signature(function).parameters.get("generators")
-    except (TypeError, ValueError):  # a compiled function
-        return False
+    parameter = parameters_of(function).get("generators")
     return parameter is not None and bool(MAPPING.search(_text(parameter.annotation)))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from specref.contracts.contract import Contract
 from specref.contracts.functions import DRAFTER, GENERATE, METRICS, STEP
 from specref.contracts.ragged import RAGGED
+from specref.contracts.signature import signature_of
 from specref.contracts.text import ENGINE
 from specref.contracts.tree import TREE
 from specref.contracts.verify import VERIFY
@@ -57,7 +58,7 @@ def signed(implementation: Callable[..., Any], contract: Contract) -> None:
         ...
     TypeError: <lambda> takes (p, q): contract metrics gives (log); no contract fits
     """
-    signature = _signature(implementation)
+    signature = signature_of(implementation)
     if signature is None or _fits(signature, contract):
         return
     name = getattr(implementation, "__name__", type(implementation).__name__)
@@ -78,7 +79,7 @@ def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
     >>> [str(one) for one in contracts_of(lambda target, drafter, context, n, rng: None)]
     ['step', 'generate']
     """
-    signature = _signature(implementation)
+    signature = signature_of(implementation)
     if signature is None:
         return tuple(CONTRACTS.values())
     shared = {
@@ -102,10 +103,3 @@ def _nearly(signature: inspect.Signature) -> str:
     """Why a contract does not fit that a function is written for by its names; else empty."""
     wrong = {one: one.lacks(signature) for one in CONTRACTS.values()}
     return "; ".join(f"contract {one}: {why}" for one, why in wrong.items() if why)
-
-
-def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(implementation)
-    except (TypeError, ValueError):  # a compiled function that does not tell
-        return None

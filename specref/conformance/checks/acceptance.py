@@ -7,11 +7,18 @@ On fixtures; of whole loops that report their blocks as `implementation.blocks`,
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from specref.conformance.checks.check import Check, failed, not_applicable, not_run, passed
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    not_applicable,
+    not_run,
+    passed,
+    sampled,
+)
 from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.judge import Judge
 from specref.conformance.markov import FLAT, PAIRS, PEAKED
@@ -51,16 +58,33 @@ def closed_form(name: str, judge: Judge) -> Outcome:
     fitting = [
         rule.name for rule in others(declared) if _fits(rule, name, judge, results, allowance)
     ]
+    return of_lengths(results, allowance, fitting, "closed form", "formula ")
+
+
+def of_lengths(
+    results: Sequence[AcceptanceResult],
+    allowance: float,
+    fitting: Sequence[str],
+    source: str,
+    short: str = "",
+) -> Outcome:
+    """The outcome of compared lengths, with the names of other rules that fit them.
+
+    Parameters
+    ----------
+    source, short : str
+        Where the expected means are from, in a failure and in a pass.
+    """
     for result in results:
         if deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
-                f"{result.mean:.4f}, closed form {result.expected:.4f}"
+                f"{result.mean:.4f}, {source} {result.expected:.4f}"
                 + "".join(f"; they are those of {rule!r}" for rule in fitting),
                 mean=result.mean,
                 expected=result.expected,
             )
-    means = ", ".join(f"{result.mean:.3f} (formula {result.expected:.3f})" for result in results)
+    means = ", ".join(f"{result.mean:.3f} ({short}{result.expected:.3f})" for result in results)
     also = "".join(f"; {rule!r} would fit, too" for rule in fitting)
     return passed(f"mean accepted length {means}{also}")
 
@@ -145,13 +169,7 @@ CHECKS = tuple(
             finding=Finding.ACCEPTANCE,
             law=True,
         ),
-        Check(
-            f"acceptance/bound-{name}",
-            VerifyContract,
-            partial(bound, name),
-            statistical=True,
-            law=True,
-        ),
+        sampled(f"acceptance/bound-{name}", VerifyContract, partial(bound, name)),
     )
 )
 
@@ -169,17 +187,9 @@ def first_drafts(judge: Judge) -> Outcome:
         return not_applicable(UNTOLD)
     if judge.declared and not judge.declared.draws_from_q:
         return not_applicable("declares a rule whose drafts are not drawn from q, one a position")
-    kept, drafted = _first_drafts(judge)
-    if not drafted:
-        return not_applicable("nothing was drafted")
-    least, _ = _share(judge, kept, drafted)
-    if least > SUM_MIN:
-        return failed(
-            f"{kept} of {drafted} first drafts kept, surely more than sum min(p, q) = "
-            f"{SUM_MIN:.3f}: drafts are verified with another q, or the rule is lossy",
-            **_facts(kept, drafted),
-        )
-    return passed(_seen(kept, drafted), **_facts(kept, drafted))
+    return _of_first_drafts(
+        judge, "more", "drafts are verified with another q, or the rule is lossy"
+    )
 
 
 def lost_drafts(judge: Judge) -> Outcome:
@@ -191,17 +201,24 @@ def lost_drafts(judge: Judge) -> Outcome:
         return not_applicable("declares no rule that keeps sum min(p, q) of first drafts")
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
+    return _of_first_drafts(judge, "fewer", "the drafter does not draft by the q it was given")
+
+
+def _of_first_drafts(judge: Judge, wrong: Literal["more", "fewer"], why: str) -> Outcome:
+    """The outcome of counted first drafts: surely more, or fewer, than `SUM_MIN` fail."""
     kept, drafted = _first_drafts(judge)
     if not drafted:
         return not_applicable("nothing was drafted")
-    _, most = _share(judge, kept, drafted)
-    if most < SUM_MIN:
+    facts = {"kept": kept, "drafted": drafted, "bound": SUM_MIN}
+    least = lower_rate(kept, drafted, judge.level)
+    most = 1 - lower_rate(drafted - kept, drafted, judge.level)
+    if least > SUM_MIN if wrong == "more" else most < SUM_MIN:
         return failed(
-            f"{kept} of {drafted} first drafts kept, surely fewer than sum min(p, q) = "
-            f"{SUM_MIN:.3f}: the drafter does not draft by the q it was given",
-            **_facts(kept, drafted),
+            f"{kept} of {drafted} first drafts kept, surely {wrong} than sum min(p, q) = "
+            f"{SUM_MIN:.3f}: {why}",
+            **facts,
         )
-    return passed(_seen(kept, drafted), **_facts(kept, drafted))
+    return passed(f"{kept} of {drafted} first drafts kept, sum min(p, q) = {SUM_MIN:.3f}", **facts)
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
@@ -219,20 +236,6 @@ def _first_drafts(judge: Judge) -> tuple[int, int]:
         first += [b.accepted > 0 for b in blocks[: TOKENS // longest - 1] if b.drafted]
     judge.first_drafts = sum(first), len(first)
     return judge.first_drafts
-
-
-def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
-    """Lower and upper bound on the share of drafts kept, each at the alpha of this check."""
-    alpha = judge.level
-    return lower_rate(kept, drafted, alpha), 1 - lower_rate(drafted - kept, drafted, alpha)
-
-
-def _facts(kept: int, drafted: int) -> dict[str, float]:
-    return {"kept": kept, "drafted": drafted, "bound": SUM_MIN}
-
-
-def _seen(kept: int, drafted: int) -> str:
-    return f"{kept} of {drafted} first drafts kept, sum min(p, q) = {SUM_MIN:.3f}"
 
 
 def self_draft(judge: Judge) -> Outcome:
@@ -293,15 +296,8 @@ def _blocks(judge: Judge, target: Model, drafter: Model, number: int = 0) -> Seq
 
 
 LOOPS = (
-    Check("acceptance/first-drafts", GenerateContract, first_drafts, statistical=True, law=True),
-    Check(
-        "acceptance/lost-drafts",
-        GenerateContract,
-        lost_drafts,
-        statistical=True,
-        finding=Finding.ACCEPTANCE,
-        law=True,
-    ),
+    sampled("acceptance/first-drafts", GenerateContract, first_drafts),
+    sampled("acceptance/lost-drafts", GenerateContract, lost_drafts, finding=Finding.ACCEPTANCE),
     Check("acceptance/self-draft", GenerateContract, self_draft, finding=Finding.ACCEPTANCE),
 )
 

@@ -29,6 +29,7 @@ RARE_EDGE = 1e-12
 LARGE = 131_072
 """Tokens of a vocabulary for which edges are judged, unless the user names larger ones."""
 GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
+UNCLAIMED = "does not claim greedy=true"
 SITUATIONAL = frozenset({Stage.BOUNDARY, Stage.INDEPENDENCE, Stage.STRATA})
 """Stages whose calls may be larger than an implementation has to take."""
 LOW_PRECISION = "low precision: the law is not exact"
@@ -56,6 +57,8 @@ class Check:
         Its part of `seconds`, beside those of other checks: about what the default power takes.
     large : bool
         Whether its calls may be larger than an implementation has to take, whatever the stage.
+    greedy : bool
+        Whether it is for greedy decoding alone.
     """
 
     id: str
@@ -67,6 +70,7 @@ class Check:
     exact: bool = False
     weight: float = 1.0
     large: bool = False
+    greedy: bool = False
 
     @property
     def stage(self) -> Stage:
@@ -89,6 +93,8 @@ class Check:
             outcome = not_applicable(f"not for the contract {judge.contract}")
         elif self.law and judge.capabilities.greedy:
             outcome = not_applicable(GREEDY)
+        elif self.greedy and not judge.capabilities.greedy:
+            outcome = not_applicable(UNCLAIMED)
         elif self.exact and judge.capabilities.dtype in ("float16", "bfloat16"):
             outcome = not_applicable(LOW_PRECISION)
         else:
@@ -139,6 +145,10 @@ class Check:
             finding,
             outcome.error,
         )
+
+
+sampled = partial(Check, statistical=True, law=True)
+"""A check that samples a law: it spends a share of alpha, and needs random tokens."""
 
 
 def few_threads() -> AbstractContextManager[None]:

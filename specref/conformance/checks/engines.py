@@ -10,7 +10,14 @@ from functools import wraps
 
 import numpy as np
 
-from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    inconclusive,
+    not_applicable,
+    passed,
+    sampled,
+)
 from specref.conformance.checks.joint import USELESS, outcome_of
 from specref.conformance.greedy import greedy_difference
 from specref.conformance.judge import Judge
@@ -492,17 +499,10 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
 SMOKE = (
     Check("smoke/texts", TextContract, answers, finding=Finding.CONTRACT),
     Check("smoke/texts-deterministic", TextContract, deterministic, finding=Finding.CONTRACT),
-    Check(PLAIN_LAW, TextContract, plain, statistical=True, finding=Finding.PLAIN, law=True),
+    sampled(PLAIN_LAW, TextContract, plain, finding=Finding.PLAIN),
 )
 CHECKS = (
     Check("end-to-end/texts-same", TextContract, same_text, finding=Finding.CONTRACT),
-    Check(SAME_LAW, TextContract, same_law, statistical=True, law=True),
-    Check(
-        "end-to-end/texts-of-one-token",
-        TextContract,
-        one_token,
-        statistical=True,
-        law=True,
-        weight=0.1,
-    ),
+    sampled(SAME_LAW, TextContract, same_law),
+    sampled("end-to-end/texts-of-one-token", TextContract, one_token, weight=0.1),
 )

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,6 @@ from specref.models import as_float
 FEWEST_ROWS, MOST_SHOWN = 64, 32_000
 TOKENS = 32
 """Of the calls of one shape, of which there are two at least."""
-UNCLAIMED = not_applicable("does not claim greedy=true")
 
 
 def situations(judge: Judge) -> Outcome:
@@ -59,8 +59,6 @@ def situations(judge: Judge) -> Outcome:
     In every other row all drafts are the target's own, or a tree's last siblings are; some rows
     are shorter. The strata of the first call and of late calls are not among them.
     """
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     if judge.contract.trees:
         return _tree_situations(judge)
     tried = list[str]()
@@ -208,8 +206,6 @@ TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
 
 def blocks(judge: Judge) -> Outcome:
     """On every fixture, each block is what the argmax of the target's rows makes of the drafts."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     for name in judge.fixtures:
         problem = _problem(judge, name, judge.sample(name, SIZE, name), judge.fixture(name).eos)
         if problem:
@@ -219,8 +215,6 @@ def blocks(judge: Judge) -> Outcome:
 
 def one_hot(judge: Judge) -> Outcome:
     """Without `draft_probs` blocks are such, too: argmax does not ask for them."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     if not judge.capabilities.one_hot:
         return not_applicable("does not take draft_probs=None")
     return _problem(judge, "no draft_probs", judge.certain(SIZE, "one-hot")) or passed()
@@ -228,15 +222,11 @@ def one_hot(judge: Judge) -> Outcome:
 
 def ties(judge: Judge) -> Outcome:
     """Where several tokens are the likeliest, it is one of them; drafted or not."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     return _problem(judge, "ties", tied_batch()) or passed()
 
 
 def large(judge: Judge) -> Outcome:
     """A vocabulary of 32,000 tokens; in every other row both drafts are the target's own."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     batch = large_batch(judge.rng("large"))
     own = batch.target_probs[::2, 1].argmax(axis=1)
     batch.draft_tokens[::2, 1] = own
@@ -247,8 +237,6 @@ def large(judge: Judge) -> Outcome:
 
 def randomness(judge: Judge) -> Outcome:
     """Other randomness changes nothing, ties included."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     for batch in (judge.sample(judge.fixtures[0], SIZE, "twice"), tied_batch()):
         rng = judge.rng("greedy randomness")
         first, *others = (judge.verifier(batch, rng).tokens for _ in range(TIMES))
@@ -264,8 +252,6 @@ def randomness(judge: Judge) -> Outcome:
 
 def steps(judge: Judge) -> Outcome:
     """Each token of a block is an argmax of the target after what comes before it."""
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
     for name in CHAIN_FIXTURES:
         fixture = _with_later_places(judge.fixture(name))
         call = step_call(judge.implementation, fixture)
@@ -317,12 +303,13 @@ def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outco
     return None
 
 
+greedily = partial(Check, greedy=True)
 CHECKS = (
-    Check("boundary/greedy-blocks", DRAFTS, blocks),
-    Check("boundary/greedy-situations", (VerifyContract, TreeContract), situations),
-    Check("boundary/greedy-one-hot", DRAFTS, one_hot),
-    Check("boundary/greedy-ties", DRAFTS, ties),
-    Check("boundary/greedy-large", DRAFTS, large),
-    Check("boundary/greedy-randomness", DRAFTS, randomness),
-    Check("boundary/greedy-steps", StepContract, steps),
+    greedily("boundary/greedy-blocks", DRAFTS, blocks),
+    greedily("boundary/greedy-situations", (VerifyContract, TreeContract), situations),
+    greedily("boundary/greedy-one-hot", DRAFTS, one_hot),
+    greedily("boundary/greedy-ties", DRAFTS, ties),
+    greedily("boundary/greedy-large", DRAFTS, large),
+    greedily("boundary/greedy-randomness", DRAFTS, randomness),
+    greedily("boundary/greedy-steps", StepContract, steps),
 )

@@ -12,6 +12,7 @@ from specref.conformance.checks.check import (
     not_applicable,
     not_run,
     passed,
+    sampled,
     untried,
 )
 from specref.conformance.checks.joint import BLOCKS, sharing
@@ -58,13 +59,11 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
 
 
 CHECKS = tuple(
-    Check(
+    sampled(
         f"independence/rows-{name}",
         BLOCKS,
         partial(rows_independent, name),
-        statistical=True,
         finding=Finding.DEPENDENCE,
-        law=True,
     )
     for name in CHAIN_FIXTURES
 )
@@ -283,13 +282,11 @@ WAYS = (
 )
 IDENTICAL = (
     *(
-        Check(
+        sampled(
             f"independence/identical-rows{name}",
             kind,
             partial(independent, way),
-            statistical=True,
             finding=Finding.DEPENDENCE,
-            law=True,
         )
         for name, way, kind in WAYS
     ),

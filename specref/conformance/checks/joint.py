@@ -15,7 +15,14 @@ from specref.chance import (
     TooManyPathsError,
     exact_distribution,
 )
-from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    inconclusive,
+    not_applicable,
+    passed,
+    sampled,
+)
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
@@ -237,33 +244,14 @@ def _until_end(fixture: Fixture, blocks: Law) -> Law:
 CHECKS = (
     Check("joint/exact", StepContract, exact, law=True),
     *(
-        Check(
-            f"joint/{name}",
-            BLOCKS,
-            partial(on_fixture, name),
-            statistical=True,
-            law=True,
-            weight=3,
-        )
+        sampled(f"joint/{name}", BLOCKS, partial(on_fixture, name), weight=3)
         for name in CHAIN_FIXTURES
     ),
-    Check(
-        "joint/batch-of-one",
-        VerifyContract,
-        partial(small_batches, Alone, "wide"),
-        statistical=True,
-        law=True,
-        weight=4,
+    sampled("joint/batch-of-one", VerifyContract, partial(small_batches, Alone, "wide"), weight=4),
+    sampled(
+        "joint/beside-idle", VerifyContract, partial(small_batches, IdlePairs, "wide"), weight=4
     ),
-    Check(
-        "joint/beside-idle",
-        VerifyContract,
-        partial(small_batches, IdlePairs, "wide"),
-        statistical=True,
-        law=True,
-        weight=4,
-    ),
-    Check("joint/one-hot", VerifyContract, one_hot, statistical=True, law=True),
+    sampled("joint/one-hot", VerifyContract, one_hot),
 )
 
 
@@ -291,13 +279,7 @@ OF_TWO_VOCABULARIES = tuple(
     for name in TWO_VOCABULARIES
     for check in (
         Check(f"joint/exact-{name}", StepContract, partial(exact_of_two, name), law=True),
-        Check(
-            f"joint/{name}",
-            StepContract,
-            partial(on_two_vocabularies, name),
-            statistical=True,
-            law=True,
-        ),
+        sampled(f"joint/{name}", StepContract, partial(on_two_vocabularies, name)),
     )
 )
 

@@ -17,6 +17,7 @@ from specref.conformance.checks.check import (
     inconclusive,
     not_applicable,
     passed,
+    sampled,
 )
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
@@ -426,19 +427,18 @@ KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     ODD_TEMPERATURES: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
-in_stratum = partial(Check, statistical=True, law=True)
 CHECKS = (
     *(
-        in_stratum(
+        sampled(
             f"strata/{name}", KINDS.get(name, VerifyContract), ask, weight=WEIGHTS.get(name, 1.0)
         )
         for name, ask in ASKED
     ),
     Check("strata/large-call", DRAFTS, large_call),
-    *(in_stratum(f"strata/{one.name}", StepContract, partial(judged, one)) for one in STEP_STRATA),
+    *(sampled(f"strata/{one.name}", StepContract, partial(judged, one)) for one in STEP_STRATA),
     *(
-        in_stratum(f"strata/{one.name}", GenerateContract, partial(judged, one))
+        sampled(f"strata/{one.name}", GenerateContract, partial(judged, one))
         for one in TEXT_STRATA
     ),
-    *(in_stratum(f"strata/{one.name}", TreeContract, partial(judged, one)) for one in TREE_STRATA),
+    *(sampled(f"strata/{one.name}", TreeContract, partial(judged, one)) for one in TREE_STRATA),
 )

@@ -5,7 +5,14 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    inconclusive,
+    not_applicable,
+    passed,
+    sampled,
+)
 from specref.conformance.checks.greedy import calls_problem
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
 from specref.conformance.checks.strata import tokens_of_calls
@@ -175,34 +182,14 @@ def greedy(judge: Judge) -> Outcome:
 
 CHECKS = (
     Check("end-to-end/greedy", GenerateContract, greedy),
-    Check("end-to-end/markov", GenerateContract, markov, statistical=True, law=True),
+    sampled("end-to-end/markov", GenerateContract, markov),
     *(
         check
         for name in CHAIN_FIXTURES
         for check in (
-            Check(
-                f"iterations/{name}",
-                BLOCKS,
-                partial(texts, name),
-                statistical=True,
-                law=True,
-                weight=2,
-            ),
-            Check(
-                f"end-to-end/{name}",
-                GenerateContract,
-                partial(texts, name),
-                statistical=True,
-                law=True,
-            ),
+            sampled(f"iterations/{name}", BLOCKS, partial(texts, name), weight=2),
+            sampled(f"end-to-end/{name}", GenerateContract, partial(texts, name)),
         )
     ),
-    Check(
-        "iterations/generators-kept",
-        VerifyContract,
-        of_kept_generators,
-        statistical=True,
-        law=True,
-        weight=2,
-    ),
+    sampled("iterations/generators-kept", VerifyContract, of_kept_generators, weight=2),
 )

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
-from specref.conformance.checks.acceptance import deviates
-from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.acceptance import deviates, of_lengths
+from specref.conformance.checks.check import Check, failed, not_applicable, passed, sampled
 from specref.conformance.checks.independence import rows_independent
 from specref.conformance.checks.joint import outcome_of
 from specref.conformance.judge import Judge
@@ -88,18 +88,7 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
         if other != rule
         and not any(deviates(result, allowance) for result in compared(name, judge, other))
     ]
-    for result in results:
-        if deviates(result, allowance):
-            return failed(
-                f"accepted lengths are {result.conformance} at {result.case}: mean "
-                f"{result.mean:.4f}, exactly {result.expected:.4f}"
-                + "".join(f"; they are those of {other!r}" for other in fitting),
-                mean=result.mean,
-                expected=result.expected,
-            )
-    means = ", ".join(f"{result.mean:.3f} ({result.expected:.3f})" for result in results)
-    also = "".join(f"; {other!r} would fit, too" for other in fitting)
-    return passed(f"mean accepted length {means}{also}")
+    return of_lengths(results, allowance, fitting, "exactly")
 
 
 def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
@@ -125,28 +114,23 @@ def independent(name: str, judge: Judge) -> Outcome:
 
 GREEDY = (Check("boundary/greedy-tree", TreeContract, greedy),)
 JOINT = tuple(
-    Check(f"joint/{name}", TreeContract, partial(on_trees, name), statistical=True, law=True)
-    for name in TREE_FIXTURES
+    sampled(f"joint/{name}", TreeContract, partial(on_trees, name)) for name in TREE_FIXTURES
 )
 ACCEPTANCE = tuple(
-    Check(
+    sampled(
         f"acceptance/{name}",
         TreeContract,
         partial(lengths_of_rule, name),
-        statistical=True,
         finding=Finding.ACCEPTANCE,
-        law=True,
     )
     for name in TREE_FIXTURES
 )
 INDEPENDENCE = tuple(
-    Check(
+    sampled(
         f"independence/rows-{name}",
         TreeContract,
         partial(independent, name),
-        statistical=True,
         finding=Finding.DEPENDENCE,
-        law=True,
     )
     for name in TREE_FIXTURES
 )

@@ -16,7 +16,7 @@ from specref.arrays import Bools, Floats, Ints
 from specref.coins import Coins
 from specref.conformance.greedy import departures, likeliest
 from specref.conformance.strata.campaign import Tokens
-from specref.contracts.batch import Answer, Batch, joined
+from specref.contracts.batch import Answer, Batch, as_numpy, joined
 from specref.contracts.calling import Verifier, as_logits
 from specref.contracts.errors import BrokenContractError, to_blame
 from specref.contracts.signature import GENERATORS
@@ -66,6 +66,13 @@ class Called(Verifier):
     optional: ClassVar[bool] = False
     kind: ClassVar[type[Verifier]] = Verifier
     places: ClassVar[Mapping[str, Callable[[Tokens], Bools]]] = MappingProxyType({})
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember nothing yet."""
 
     def refusal(self) -> str:
         """Why it cannot be called in this way; empty if it can."""
@@ -182,8 +189,7 @@ class Refilled(Changed):
     copies = True  # what it keeps is its own
     way = "with the same arrays filled anew"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self._arrays: dict[tuple[Any, ...], Any] = {}
         self._turn = 0
 
@@ -219,8 +225,7 @@ class Kept(Called):
 
     way = "with earlier answers kept"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self._earlier: list[tuple[Any, Any]] = []
 
     def returned(self, raw: Any) -> Any:
@@ -234,11 +239,7 @@ class Kept(Called):
 
 def _equal(one: Any, other: Any) -> bool:
     parts = zip(one, other, strict=True) if isinstance(one, tuple | list) else ()
-    return all(np.array_equal(*(_plain(part) for part in pair)) for pair in parts)
-
-
-def _plain(array: Any) -> Any:
-    return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+    return all(np.array_equal(as_numpy(one), as_numpy(other)) for one, other in parts)
 
 
 class LargeLogits(Called):
@@ -261,8 +262,7 @@ class OneTemperature(Called):
 
     way = "with one temperature for all requests"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self._turns = itertools.cycle(TEMPERATURES)
 
     def refusal(self) -> str:
@@ -287,8 +287,7 @@ class OddTemperatures(Called):
         }
     )
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self._drawn: float | None = None
 
     def refusal(self) -> str:
@@ -320,8 +319,7 @@ class BesideGreedy(Called):
 
     way = "beside requests at temperature 0"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self.departure, self._first = "", 0
 
     def refusal(self) -> str:
@@ -377,8 +375,7 @@ class KeptGenerators(Called):
 
     way = "with the same torch.Generator in all calls"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def begin(self) -> None:
         self._generators: dict[int, Any] = {}
 
     def refusal(self) -> str:
