@@ -290,7 +290,7 @@ CROSSING = {
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
     "cli": "block kit process tree",
     "conformance": "block eos false_alarms outcomes recorded upstream",
-    "conformance/checks": "check_edges",
+    "conformance/checks": "check_edges trees",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
     "contracts": "inputs generators_of_some torch_state",

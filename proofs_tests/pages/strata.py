@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from specref.conformance.checks.strata import ASKED
+from specref.conformance.strata.batches import TREE_PLACES
 from specref.conformance.strata.calling import WAYS
 from specref.conformance.strata.calls import PLACES as TEXT_PLACES
 from specref.conformance.strata.campaign import LONGER, PLACES, SUSPECT
@@ -25,7 +26,6 @@ from specref.conformance.strata.table import (
     TEXT_STRATA,
     TREE_STRATA,
 )
-from specref.conformance.strata.trees import PLACES as TREE_PLACES
 
 # By rank, from the likeliest token of the target on.
 TARGETS: Mapping[str, str] = {

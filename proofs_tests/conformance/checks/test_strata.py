@@ -17,6 +17,7 @@ from specref.conformance.checks.strata import LEAST, cells_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
+from specref.conformance.strata.batches import tables_of, tree_fixture, tree_tokens
 from specref.conformance.strata.calls import (
     CallPlace,
     hashed_pair,
@@ -29,7 +30,6 @@ from specref.conformance.strata.laws import FEATURES, WORDS, drawn_pool
 from specref.conformance.strata.shape import CallShape, TreeShape, tree_shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
-from specref.conformance.strata.trees import tables_of, tree_fixture, tree_tokens
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE

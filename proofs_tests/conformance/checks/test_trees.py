@@ -20,7 +20,7 @@ from specref.algorithms.trees import topdown
 from specref.coins import Coins
 from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
-from specref.conformance.checks.trees import greedy_texts
+from specref.conformance.checks.greedy import greedy_texts
 from specref.conformance.diagnosis.laws import TREES, compared_with
 from specref.conformance.diagnosis.ranking import ENOUGH
 from specref.conformance.judge import Judge

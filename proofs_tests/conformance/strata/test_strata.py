@@ -17,7 +17,7 @@ from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
-from specref.conformance.strata import calls, campaign, trees
+from specref.conformance.strata import batches, calls, campaign
 from specref.conformance.strata.batches import drawn
 from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
@@ -696,7 +696,7 @@ def said(name, at):
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize("places", [campaign.PLACES, calls.PLACES, trees.PLACES])
+@pytest.mark.parametrize("places", [campaign.PLACES, calls.PLACES, batches.TREE_PLACES])
 def test_a_place_has_the_tokens_that_its_name_says(places):
     number = np.arange(1_100)
     position, drafts = number % 5, number // 5 % 5

@@ -5,7 +5,7 @@ On fixtures; of whole loops that report their blocks as `implementation.blocks`,
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -27,10 +27,13 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import GenerateContract, MetricsContract
 from specref.contracts.sampling import giver
 from specref.contracts.timeout import within
+from specref.contracts.tree import TreeContract
+from specref.contracts.tree_fixtures import TREE_FIXTURES, TreeFixture
+from specref.contracts.tree_rules import lengths
 from specref.contracts.verify import VerifyContract
 from specref.distributions import overlap
 from specref.models import Model, as_float
-from specref.rules import RULES, Rule
+from specref.rules import RULES, Rule, declarable
 from specref.statistics.campaign.acceptance import compare_lengths, lower_rate
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 from specref.theory import block, prefixes
@@ -158,6 +161,39 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     return [*map(float, kept[1:]), *[0.0] * (place.lookahead + 1 - len(kept))]
 
 
+def lengths_of_rule(name: str, judge: Judge) -> Outcome:
+    """How many tokens blocks have follows the law of the declared rule."""
+    rule, rules = judge.capabilities.rule, declarable(tree=True)
+    if rule is None:
+        return not_applicable(f"declares no rule (rule={' or '.join(map(repr, rules))})")
+    if judge.refusal(name):
+        return not_applicable(judge.refusal(name))
+    longest = max(fixture.lookahead for fixture in TREE_FIXTURES.values())
+    allowance = judge.capabilities.tolerance * longest
+    results = list(compared(name, judge, rule))
+    fitting = [
+        other
+        for other in rules
+        if other != rule
+        and not any(deviates(result, allowance) for result in compared(name, judge, other))
+    ]
+    return of_lengths(results, allowance, fitting, "exactly")
+
+
+def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
+    """Compare the lengths at each place with the law of a rule."""
+    fixture = judge.fixture(name)
+    assert isinstance(fixture, TreeFixture)
+    blocks = judge.blocks(name).blocks
+    for place in fixture.places:
+        counts = np.zeros(place.lookahead + 1, dtype=np.int64)
+        for tokens, times in blocks[place].items():
+            counts[len(tokens) - 1] += times
+        if counts.any():
+            alpha = judge.level / len(fixture.places)
+            yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
+
+
 CHECKS = tuple(
     check
     for name in CHAIN_FIXTURES
@@ -171,6 +207,15 @@ CHECKS = tuple(
         ),
         sampled(f"acceptance/bound-{name}", VerifyContract, partial(bound, name)),
     )
+)
+OF_TREES = tuple(
+    sampled(
+        f"acceptance/{name}",
+        TreeContract,
+        partial(lengths_of_rule, name),
+        finding=Finding.ACCEPTANCE,
+    )
+    for name in TREE_FIXTURES
 )
 
 

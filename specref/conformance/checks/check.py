@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from specref.probing.verification import verification_program
 from specref.spoiled import KIT, SpoiledError, unspoiled
 from specref.tracebacks import traceback_lines
 
+Kinds: TypeAlias = type[Contract] | tuple[type[Contract], ...]
 DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
 """A token; what is impossible and comes more often is a failure."""
@@ -62,7 +63,7 @@ class Check:
     """
 
     id: str
-    kinds: type[Contract] | tuple[type[Contract], ...]
+    kinds: Kinds
     ask: Callable[[Judge], Outcome]
     statistical: bool = False
     finding: Finding = Finding.LAW

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from specref.arrays import Ints, one_hot_rows
+from specref.arrays import NO_TOKEN, Ints, one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.checks.smoke import large_batch
 from specref.conformance.checks.strata import PAIRS, as_sent, own_claims
@@ -20,7 +20,7 @@ from specref.conformance.greedy import (
 )
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.batches import drawn
+from specref.conformance.strata.batches import Trees, drawn
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.calls import Calling
 from specref.conformance.strata.shape import CallShape, Shape, TreeShape
@@ -36,8 +36,7 @@ from specref.conformance.strata.table import (
     own_stratum,
     own_trees,
 )
-from specref.conformance.strata.trees import Trees
-from specref.contracts.batch import Batch, TreeBatch
+from specref.contracts.batch import ROOT, Batch, TreeBatch, as_tree
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
@@ -266,6 +265,43 @@ def steps(judge: Judge) -> Outcome:
     return calls_problem(judge, strata) or passed(f"also in {len(strata)} strata")
 
 
+def certain_trees(judge: Judge) -> Outcome:
+    """Every row of the target is certain: what is emitted is its text, or the start of it."""
+    for name in judge.fixtures:
+        batch = as_tree(judge.sample(name, SIZE, f"greedy/{name}"))
+        certain = np.eye(batch.target_probs.shape[2])[batch.target_probs.argmax(axis=2)]
+        given = TreeBatch(**{**vars(batch), "target_probs": certain})
+        tokens = judge.verifier(given, judge.rng("greedy")).tokens
+        expected = greedy_texts(given)
+        wrong = (tokens != NO_TOKEN) & (tokens != expected)
+        for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+            got, text = tokens[row].tolist(), expected[row].tolist()
+            return failed(f"row {row} is {got}: p allows {text} alone", **given.facts(row))
+    return passed()
+
+
+def greedy_texts(batch: TreeBatch) -> Ints:
+    """The likeliest tokens from the root on, as far as any path of the tree has rows for them.
+
+    Where siblings repeat, several paths may start in the same way; their rows are the same laws.
+    """
+    rows, most = np.arange(len(batch)), batch.draft_tokens.shape[1]
+    likeliest = batch.target_probs.argmax(axis=2)
+    texts = np.full((len(batch), most + 1), NO_TOKEN)
+    texts[:, 0] = likeliest[:, 0]
+    depth = np.zeros((len(batch), most + 1), dtype=np.int64)
+    reached = depth == 1
+    reached[:, 0] = True
+    for i in range(most):
+        above = np.maximum(batch.parents[:, i], ROOT) + 1
+        wanted = likeliest[rows, above] == batch.draft_tokens[:, i]
+        reached[:, i + 1] = (batch.parents[:, i] >= ROOT) & reached[rows, above] & wanted
+        depth[:, i + 1] = depth[rows, above] + 1
+        there = np.flatnonzero(reached[:, i + 1])
+        texts[there, depth[there, i + 1]] = likeliest[there, i + 1]
+    return texts
+
+
 def _with_later_places(fixture: Fixture) -> Fixture:
     """Also where the target's own text goes on: its EOS comes before the last token there."""
     target, later = as_float(fixture.target), list[Place]()
@@ -313,3 +349,4 @@ CHECKS = (
     greedily("boundary/greedy-randomness", DRAFTS, randomness),
     greedily("boundary/greedy-steps", StepContract, steps),
 )
+OF_TREES = (Check("boundary/greedy-tree", TreeContract, certain_trees),)

@@ -1,6 +1,7 @@
 """Stage independence: rows of a batch, and one call after another, share no randomness."""
 
 import math
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from specref.arrays import NO_TOKEN, Ints, one_hot_rows
 from specref.conformance.checks.check import (
     Check,
+    Kinds,
     failed,
     not_applicable,
     not_run,
@@ -29,6 +31,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, patience, within
 from specref.contracts.tree import TreeContract
+from specref.contracts.tree_fixtures import TREE_FIXTURES
 from specref.contracts.verify import VerifyContract
 from specref.statistics.campaign.lags import LAGS
 from specref.statistics.identical import alike_at, association, detectable_share, evenness
@@ -40,6 +43,8 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
     If the law is wrong, such bets win without any dependence; then only evidence that holds for
     any law counts.
     """
+    if why := judge.refusal(name):
+        return not_applicable(why)
     found = judge.blocks(name)
     if found.sharing:
         return failed(sharing(found), log10_evidence=found.shared)
@@ -58,15 +63,21 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
     )
 
 
-CHECKS = tuple(
-    sampled(
-        f"independence/rows-{name}",
-        BLOCKS,
-        partial(rows_independent, name),
-        finding=Finding.DEPENDENCE,
+def of_fixtures(kinds: Kinds, names: Iterable[str]) -> tuple[Check, ...]:
+    """Whether rows are independent on some fixtures."""
+    return tuple(
+        sampled(
+            f"independence/rows-{name}",
+            kinds,
+            partial(rows_independent, name),
+            finding=Finding.DEPENDENCE,
+        )
+        for name in names
     )
-    for name in CHAIN_FIXTURES
-)
+
+
+CHECKS = of_fixtures(BLOCKS, CHAIN_FIXTURES)
+OF_TREES = of_fixtures(TreeContract, TREE_FIXTURES)
 
 
 SIZE = 4

@@ -4,6 +4,7 @@ By campaigns, by enumeration of every random path, and proved or refuted for eve
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +26,14 @@ from specref.conformance.checks.check import (
 )
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
-from specref.conformance.status import Finding, Outcome
+from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import TWO_VOCABULARIES, StepContract
 from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.contracts.timeout import within
+from specref.contracts.tree import TreeContract
+from specref.contracts.tree_fixtures import TREE_FIXTURES, WITH
 from specref.contracts.verify import Alone, Blocks, IdlePairs, VerifyContract
 from specref.laws import Law
 from specref.models import Model
@@ -41,6 +44,7 @@ from specref.vocabulary import Tokens
 ROUNDING = 1e-9
 COARSE, USELESS = 4, 0.5
 BLOCKS = (VerifyContract, StepContract)
+REPEATED = "; siblings may repeat there (repeats=false if they never do)"
 
 
 def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
@@ -130,8 +134,13 @@ def facts(found: TrialReport) -> dict[str, object]:
 
 
 def on_fixture(name: str, judge: Judge) -> Outcome:
-    """A campaign over single iterations."""
-    return outcome_of(judge, judge.blocks(name))
+    """A campaign over single iterations, of trees at all places of a fixture."""
+    if why := judge.refusal(name):
+        return not_applicable(why)
+    outcome = outcome_of(judge, judge.blocks(name))
+    if outcome.status == Status.FAILED and WITH in outcome.message:
+        return replace(outcome, message=outcome.message + REPEATED)
+    return outcome
 
 
 def one_hot(judge: Judge) -> Outcome:
@@ -252,6 +261,9 @@ CHECKS = (
         "joint/beside-idle", VerifyContract, partial(small_batches, IdlePairs, "wide"), weight=4
     ),
     sampled("joint/one-hot", VerifyContract, one_hot),
+)
+OF_TREES = tuple(
+    sampled(f"joint/{name}", TreeContract, partial(on_fixture, name)) for name in TREE_FIXTURES
 )
 
 

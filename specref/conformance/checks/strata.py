@@ -21,8 +21,8 @@ from specref.conformance.checks.check import (
 )
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
-from specref.conformance.strata import calls, trees
-from specref.conformance.strata.batches import Batches
+from specref.conformance.strata import calls
+from specref.conformance.strata.batches import TREE_PLACES, Batches, Trees
 from specref.conformance.strata.calling import BesideGreedy, Called
 from specref.conformance.strata.calls import Calling
 from specref.conformance.strata.campaign import PLACES, Found
@@ -153,7 +153,7 @@ def places_of(verifier: Verifier | None) -> Collection[str]:
     """Where bets are made on what a sampler emits."""
     if isinstance(verifier, Called):
         return [*PLACES, *verifier.places]
-    return calls.PLACES if verifier is None else trees.PLACES
+    return calls.PLACES if verifier is None else TREE_PLACES
 
 
 def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -> Drawing[Any]:
@@ -164,7 +164,7 @@ def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -
         return Batches(stratum, verifier, rng, *known)
     if verifier is None:
         return Calling(stratum, judge.subject, rng)
-    return trees.Trees(stratum, verifier, rng)
+    return Trees(stratum, verifier, rng)
 
 
 def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
