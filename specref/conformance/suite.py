@@ -101,8 +101,10 @@ def run_checks(
                 run = partial(ahead_of_samples, judge=judge)
             result = _instead(one, judge, results if options.blocking else [], run)
             drawn = judge.seconds if clock.draws(len(results)) else None
-            result = result or judge.limit.run(one, run, drawn, elsewhere=ahead is not None)
-            results.append(_as_expected(one, result, judge))
+            if options.time_limit is not None:
+                elsewhere = ahead is not None
+                run = partial(judge.limit.run, run=run, share=drawn, elsewhere=elsewhere)
+            results.append(_as_expected(one, result or run(one), judge))
             listener.on_result(results[-1])
             if options.exitfirst and results[-1].status == Status.FAILED:
                 results = so_far(f"stopped after {one.id}")
