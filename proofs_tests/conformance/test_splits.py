@@ -1,12 +1,23 @@
 """In which situations a sampler is wrong is found out by the kit, and said in the report."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.corpus import checked, loaded, mutants, read, row
+from proofs_tests.helpers.corpus import (
+    RECORD,
+    checked,
+    counts,
+    is_right,
+    loaded,
+    mutants,
+    read,
+    row,
+    table,
+)
 from specref.conformance.options import CheckOptions
 from specref.conformance.splits import Split, split
 from specref.conformance.suite import prepare
@@ -96,3 +107,27 @@ def test_where_nothing_is_intercepted_blocks_are_drawn(
     assert found is not None
     assert said in found.text
     assert found.decision is None
+
+
+def test_the_record_is_of_the_corpus() -> None:
+    """Its counts are those of its rows, and at least four in five are named rightly."""
+    record = json.loads(RECORD.read_text())
+    assert [one["name"] for one in record["mutants"]] == [one.name for one in mutants()]
+    assert record["counts"] == counts(record["mutants"])
+    assert sum(one["right"] for one in record["mutants"]) >= 0.8 * len(record["mutants"])
+
+
+def test_a_wrong_name_or_a_line_without_a_number_is_not_right() -> None:
+    one = BY_NAME["verify_loop_01_p_row_before"]
+    said = "verify_loop.py:33: accept[1] keeps draft 0 with 0.4"
+    assert is_right(one, said, "", [33, 32])
+    assert not is_right(one, said.replace("accept", "residual"), "", [33, 32])
+    assert not is_right(one, said, "", [25, 20])
+    situated = BY_NAME["verify_loop_14_one_hot_uniform"]
+    assert is_right(situated, "", "only where draft_probs is None (right: one row alone)", [])
+    assert not is_right(situated, said, "one row alone is enough, with one draft", [33, 32])
+
+
+@pytest.mark.deep
+def test_the_record_is_what_the_kit_says() -> None:
+    assert list(table()) == json.loads(RECORD.read_text())["mutants"]

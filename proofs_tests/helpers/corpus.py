@@ -27,7 +27,8 @@ from specref.conformance.summary import shown_first
 HERE = Path(__file__).resolve()
 RECORD = HERE.parents[2] / "docs" / "records" / "corpus.json"
 BELOW = "answer is not valid where this number is below"
-SIBLINGS = r"only where (a node has siblings|siblings come without draft_probs)"
+SIBLINGS = r"accept\[1\]|only where (a node has siblings|siblings come without draft_probs)"
+"""The acceptance of a second sibling, or the situation."""
 SITUATIONS: Mapping[str, str] = {
     "a draft has token id 0": r"accept\S+ keeps draft 0 with 0\.0000",
     "the last draft of a row is refused": r"residual\[1\]",
