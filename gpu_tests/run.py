@@ -147,7 +147,8 @@ def run(step: Step, seconds: float) -> dict[str, Any]:
     outcome = _of_cases(cases) if step.tests else {}
     right = done.returncode == 0
     status = outcome.pop("status", PASSED if right else FAILED)
-    if status == PASSED and not right:
+    # 5: no test was chosen. A crash leaves no list of tests.
+    if not right and (status == PASSED or done.returncode != 5):
         status = FAILED
     said = {} if status == PASSED else {"said": (done.stdout + done.stderr)[-2_000:]}
     return {"status": status, "seconds": round(time.monotonic() - started, 1), **outcome, **said}
@@ -230,7 +231,7 @@ def main(output: str, seconds: float) -> None:
         record["steps"][step.name] = run(step, left) | {"tries": tries, "step": asdict(step)}
         write_json(output, json.dumps(record, indent=1))
         click.echo(f"{step.name}: {record['steps'][step.name]['status']}")
-    sys.exit(exit_code(record))
+    sys.exit(3 if left_over(record, memory) else exit_code(record))
 
 
 if __name__ == "__main__":

@@ -147,4 +147,4 @@ def test_without_z3_nothing_is_run(monkeypatch) -> None:
 def test_options_of_the_table_need_everywhere() -> None:
     result = run("verify", "--zoo")
     assert result.exit_code == 2
-    assert "zoo: expected with --everywhere" in result.output
+    assert "known-bugs: expected with --everywhere" in result.output

@@ -196,7 +196,7 @@ def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> No
         (["check", "process:./x", "--contract", "step"], "expected verify"),
         (["write"], "expected TARGET or --language"),
         (["write", "samplers:verify", "--language", "go"], "and not both"),
-        (["write", "--language", "cobol"], "is not one of"),
+        (["write", "--language", "cobol"], "expected one of cpp"),
         (["write", "--language", "rust", "--algorithm", "block"], "are for the test of a TARGET"),
         (["write", "--language", "rust", "--contract", "verify"], "are for the test of a TARGET"),
         (["write", "--language", "rust", "--claim", "batch=1"], "are for the test of a TARGET"),

@@ -89,7 +89,7 @@ def test_wrong_files_name_the_entry(file: Path, toml: str, message: str) -> None
 @pytest.mark.parametrize("content", [b"[[expected", b"\xff"])
 def test_what_is_no_toml_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{re.escape(str(case_file))} is not TOML: "):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(file))} is not TOML: "):
         read_expectations(file)
 
 

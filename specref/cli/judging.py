@@ -47,7 +47,6 @@ from specref.report.machine import (
 from specref.wings import registered
 
 FREED = 31 << 20
-EVERY = 1.0
 ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
 
 
@@ -59,7 +58,7 @@ class Files:
     junit: str | None
     html: str | None
     json: str | None
-    written: dict[str, float] = field(default_factory=dict, compare=False)
+    next_at: dict[str, float] = field(default_factory=dict, compare=False)
 
     def check(self) -> None:
         """Refuse a file or folder that cannot be written, before anything is judged."""
@@ -71,13 +70,14 @@ class Files:
     def so_far(self, reports: list[Report]) -> None:
         """Write the JSON of what is known so far, so that it survives an interrupt.
 
-        Every second: of checks that take milliseconds it would take most of the time.
+        Not while that would take more than a third of the time.
         """
         if self.json and self.json != STDOUT and not is_special(Path(self.json)):
             now = time.monotonic()
-            if now - self.written.get(self.json, -math.inf) >= EVERY:
+            if now >= self.next_at.get(self.json, -math.inf):
                 write_json(self.json, as_json(_records(reports)))
-                self.written[self.json] = time.monotonic()
+                done = time.monotonic()
+                self.next_at[self.json] = done + 2 * (done - now)
 
     def write(self, reports: list[Report]) -> None:
         if self.json:

@@ -162,4 +162,4 @@ def prove_command(
     from specref.cli.proving import prove_rule
 
     refuse_given(OF_ALL, "with --all")
-    prove_rule(rule, *given, budget or BUDGET, json_file, html_file, **of_one)
+    prove_rule(rule, *given, BUDGET if budget is None else budget, json_file, html_file, **of_one)

@@ -46,6 +46,8 @@ WRONG = {
     "it has text: expected token_ids, or --tokenizer": {"text": "a"},
     "logprobs = 1: expected 2 numbers": {"token_ids": [1, 2], "logprobs": [-1]},
     r"logprobs\[0\] = 0.5": {"token_ids": [1], "logprobs": [0.5]},
+    r"logprobs\[0\] = -inf": '{"token_ids": [1], "logprobs": [-Infinity]}',
+    r"prompt_token_ids = 5": {"token_ids": [1], "prompt_token_ids": 5},
     "finish_reason = 3": {"token_ids": [1], "finish_reason": 3},
 }
 
@@ -72,7 +74,7 @@ def test_the_same_prompt_and_seed_counts_once(tmp_path):
     assert (len(texts), texts.repeated) == (2, 1)
 
 
-def test_texts_are_paired_prompt_by_prompt_in_order(tmp_path):
+def test_texts_are_paired_prompt_by_prompt(tmp_path):
     spec = [{"prompt_id": p, "token_ids": [t]} for p, t in [("a", 1), ("b", 2), ("a", 3)]]
     plain = [{"prompt_id": p, "token_ids": [t]} for p, t in [("b", 4), ("a", 5), ("c", 6)]]
     one, other = (
@@ -80,8 +82,8 @@ def test_texts_are_paired_prompt_by_prompt_in_order(tmp_path):
         for name, rows in (("s.jsonl", spec), ("p.jsonl", plain))
     )
     pairs = paired(one, other)
-    found = zip(one.tokens[pairs.spec], other.tokens[pairs.plain], strict=True)
-    assert list(map(tuple, found)) == [(1, 5), (2, 4)]
+    found = {*zip(one.tokens[pairs.spec], other.tokens[pairs.plain], strict=True)}
+    assert found in ({(1, 5), (2, 4)}, {(3, 5), (2, 4)})
     assert pairs.left == (1, 1)
     assert pairs.alone == ["c"]
 

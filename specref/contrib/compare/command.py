@@ -114,6 +114,8 @@ def compare_command(
         records |= comparison_record(found, agreed)
         heads.append(HEADS[found.verdict].format(*found.names, within=found.within))
         differ = agreed is not None and not agreed.agree
+        if differ:
+            heads[-1] += " LOG-PROBABILITIES DIFFER."
         codes.add(VIOLATED if differ else CODES[found.verdict])
     if model is not None:
         judged = _by_model(

@@ -6,6 +6,7 @@ is whose: the test of `sign_flips` stays exact.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ PROMPT_CELLS, BOTH = 32, 512
 LEAST_PAIRS, MOST_PROMPTS = 16, 1_000
 """Prompts with fewer pairs, and prompts beyond so many, have no tables of their own."""
 SINGLE_POSITIONS, POSITIONS = 8, 64
+PART = 10
+"""Bounds choose what they are about from every tenth pair, and are computed on the others."""
 RARE = 0.1
 """Rare tokens are the least frequent ones that make up this share of all."""
 ROWS = 8_192  # of a dense block of pairs by cells
@@ -39,7 +42,6 @@ class Side:
     token, pair, position : ndarray of int
     lengths : ndarray of int, shape (pairs,)
     endings : list of (str or None)
-    logprobs : ndarray or None
     """
 
     token: Ints
@@ -47,7 +49,6 @@ class Side:
     position: Ints
     lengths: Ints
     endings: list[str | None]
-    logprobs: Floats | None
 
 
 def side_of(texts: Texts, chosen: Ints) -> Side:
@@ -62,7 +63,6 @@ def side_of(texts: Texts, chosen: Ints) -> Side:
         position.astype(np.int32),
         lengths,
         [texts.endings[i] for i in chosen.tolist()],
-        None if texts.logprobs is None else texts.logprobs[at],
     )
 
 
@@ -136,7 +136,7 @@ class Numbers:
     name : str
     values : tuple of ndarray, shape (pairs,) each
     bounded : bool
-        Whether all are in [0, 1].
+        Whether all are in [0, 1], and what they count was not chosen from these texts.
     """
 
     name: str
@@ -202,8 +202,12 @@ class Counted:
         return Table(self.name, labels, size, self.pairs, cells, self.once)
 
 
-def counted(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
-    """All that is counted, the simplest first."""
+def counted(sides: tuple[Side, Side], number: int, ids: Ints) -> Iterator[Counted]:
+    """All that is counted, the simplest first; `ids` are the tokens that the sides number."""
+
+    def _token(code: int) -> str:
+        return _name(ids, code)
+
     one, other = sides
     every = np.arange(number)
     longest = max(int(one.lengths.max()), int(other.lengths.max()))
@@ -219,7 +223,9 @@ def counted(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
     flat = one.pair, other.pair
     tokens = one.token, other.token
     yield Counted("tokens anywhere", flat, tokens, _token, once=False, certified=True)
-    frequent = commonest(tokens, BOTH)
+    # Of the part that bounds leave out: which pairs of tokens they are about is chosen before.
+    chosen = [side.token[side.pair % PART == 0] for side in sides]
+    frequent = commonest(chosen, BOTH)
     few = lumped(one.token, frequent), lumped(other.token, frequent)
     names = [*(_token(int(code)) for code in frequent), "a rare token"]
     span = len(names)
@@ -244,8 +250,10 @@ def counted(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
     yield Counted(
         "lengths", (every, every), (one.lengths, other.lengths), "{} tokens".format, once=True
     )
-    kinds = sorted({str(ending) for side in sides for ending in side.endings})
-    if kinds != [str(None)]:
+    named = [{*side.endings} for side in sides]
+    kinds = sorted(str(ending) for ending in named[0] | named[1])
+    # Systems name endings in their own ways, or not at all.
+    if None not in named[0] | named[1] and named[0] & named[1]:
         known = {kind: index for index, kind in enumerate(kinds)}
         endings = [np.array([known[str(ending)] for ending in side.endings]) for side in sides]
         yield Counted(
@@ -272,18 +280,25 @@ def _after(side: Side, few: Ints, span: int) -> Ints:
 
 
 def _whole(sides: tuple[Side, Side], number: int) -> Codes:
-    """The first place of each text among all: the same for texts that are the same."""
-    first: dict[bytes, int] = {}
+    """A number for each text, the same for equal ones, that does not tell whose it is.
+
+    Of a pair the lesser text is numbered first, whichever side it is on.
+    """
+    ends = [side.lengths.cumsum() for side in sides]
+    known: dict[bytes, int] = {}
     found = np.empty((2, number), dtype=np.int64)
-    for index, side in enumerate(sides):
-        ends = side.lengths.cumsum()
-        for pair, (start, end) in enumerate(zip(ends - side.lengths, ends, strict=True)):
-            key = side.token[start:end].tobytes()
-            found[index, pair] = first.setdefault(key, 2 * pair + index)
+    for pair in range(number):
+        keys = [
+            side.token[end[pair] - side.lengths[pair] : end[pair]].tobytes()
+            for side, end in zip(sides, ends, strict=True)
+        ]
+        for rank, key in enumerate(sorted(keys)):
+            known.setdefault(key, 2 * pair + rank)
+        found[:, pair] = [known[key] for key in keys]
     return found[0], found[1]
 
 
-def by_prompt(sides: tuple[Side, Side], pairs: Pairs) -> list[Table]:
+def by_prompt(sides: tuple[Side, Side], pairs: Pairs, ids: Ints) -> list[Table]:
     """The tokens of each prompt in a table of its own: shifts may differ from prompt to prompt."""
     starts = np.flatnonzero(np.diff(pairs.prompts, prepend=-1))
     ends = np.append(starts[1:], len(pairs))
@@ -296,7 +311,8 @@ def by_prompt(sides: tuple[Side, Side], pairs: Pairs) -> list[Table]:
         visits = [side.pair[cut] - start for side, cut in zip(sides, cuts, strict=True)]
         tokens = [side.token[cut] for side, cut in zip(sides, cuts, strict=True)]
         name = pairs.ids[int(pairs.prompts[start])]
-        one = Counted(name, (visits[0], visits[1]), (tokens[0], tokens[1]), _token, once=False)
+        label = partial(_name, ids)
+        one = Counted(name, (visits[0], visits[1]), (tokens[0], tokens[1]), label, once=False)
         found.append(one.table(end - start, PROMPT_CELLS))
     return found if len(found) > 1 else []
 
@@ -324,13 +340,6 @@ def numbers(sides: tuple[Side, Side], pairs: Pairs) -> Iterator[Numbers]:
         sides,
         _likeliest(sides, pairs, which, span),
     )
-    if sides[0].logprobs is not None and sides[1].logprobs is not None:
-        values: list[Floats] = [
-            np.bincount(side.pair, np.nan_to_num(side.logprobs), len(pairs)).astype(np.float64)
-            for side in sides
-            if side.logprobs is not None
-        ]
-        yield Numbers("log-probability", (values[0], values[1]), False)
 
 
 def _shares(name: str, sides: tuple[Side, Side], marked: tuple[Bools, Bools]) -> Numbers:
@@ -338,7 +347,7 @@ def _shares(name: str, sides: tuple[Side, Side], marked: tuple[Bools, Bools]) ->
         np.bincount(side.pair, weights=one, minlength=len(side.lengths)) / side.lengths
         for side, one in zip(sides, marked, strict=True)
     ]
-    return Numbers(name, (found[0], found[1]), True)
+    return Numbers(name, (found[0], found[1]), bounded=False)
 
 
 def _distinct(side: Side, which: Ints, span: int) -> Ints:
@@ -375,5 +384,5 @@ def _at(side: Side, position: int, number: int) -> Ints:
     return found
 
 
-def _token(code: int) -> str:
-    return "the end" if code < 0 else f"token {code}"
+def _name(ids: Ints, code: int) -> str:
+    return "the end" if code < 0 else f"token {ids[code]}"

@@ -63,7 +63,7 @@ class Agreement:
         return "; ".join(parts)
 
 
-def agreement(spec: Texts, plain: Texts, tolerance: float = TOLERANCE) -> Agreement | None:
+def agreement(spec: Texts, plain: Texts, tolerance: float) -> Agreement | None:
     """Compare what both files report; None where a file reports nothing.
 
     Parameters

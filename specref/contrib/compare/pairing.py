@@ -36,7 +36,10 @@ class Pairs:
 
 
 def paired(spec: Texts, plain: Texts) -> Pairs:
-    """Pair the k-th text of a prompt with the k-th of the other file, whatever is in them.
+    """Pair texts of one prompt at random, by a fixed shuffle, whatever is in them.
+
+    Files may be in any order, of length for one: if both are, texts that follow each other in
+    them are no independent pairs.
 
     Raises
     ------
@@ -47,9 +50,10 @@ def paired(spec: Texts, plain: Texts) -> Pairs:
     ids = list(dict.fromkeys([*spec.ids, *plain.ids]))
     number = {name: index for index, name in enumerate(ids)}
     keys = []
-    for texts in (spec, plain):
+    for side, texts in enumerate((spec, plain)):
         prompts = np.array([number[name] for name in texts.ids])[texts.prompts]
-        order = np.argsort(prompts, kind="stable")
+        shuffled = np.random.default_rng(side).permutation(len(prompts))
+        order = shuffled[np.argsort(prompts[shuffled], kind="stable")]
         ordered = prompts[order]
         rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
         # A text's prompt and its place among the texts of that prompt, as one number.
@@ -70,10 +74,12 @@ def paired(spec: Texts, plain: Texts) -> Pairs:
 
 def _check_lengths(spec: Texts, plain: Texts) -> None:
     """Raise if both sides say that they were cut, at different numbers of tokens."""
-    cut = []
+    cut: list[int | None] = []
     for texts in (spec, plain):
         ended = np.array([one == "length" for one in texts.endings])
-        cut.append(int(texts.lengths[ended].max()) if ended.any() else None)
+        kinds = np.unique(texts.lengths[ended])
+        # Of several lengths they are those of words, or of prompts with little room left.
+        cut.append(int(kinds[0]) if len(kinds) == 1 else None)
     if None not in cut and cut[0] != cut[1]:
         raise ValueError(
             f"{spec.name} is cut after {cut[0]} tokens and {plain.name} after {cut[1]}: expected "

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import sys
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -68,11 +69,11 @@ class Texts:
     def cut(self, most: int) -> "Texts":
         """The first tokens of each text."""
         lengths = np.minimum(self.lengths, most)
-        kept = np.arange(self.lengths.max(initial=0)) < lengths[:, None]
+        kept = np.arange(min(most, int(self.lengths.max(initial=0)))) < lengths[:, None]
         at = (self.starts[:-1, None] + np.arange(kept.shape[1]))[kept]
         endings = [
-            "length" if long else one
-            for one, long in zip(self.endings, self.lengths > most, strict=True)
+            "length" if reached else one
+            for one, reached in zip(self.endings, self.lengths >= most, strict=True)
         ]
         return Texts(
             self.name,
@@ -123,9 +124,9 @@ def _opened(path: str) -> Iterator[Iterable[str]]:
         packed = buffered.peek(2)[:2] == GZIP
         try:
             yield io.TextIOWrapper(
-                gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8"
+                gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8-sig"
             )
-        except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
             raise ValueError(
                 f"{path}: {error}: expected UTF-8 lines of JSON, or these in gzip"
             ) from None
@@ -150,7 +151,7 @@ class _Reader:
         """One record."""
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self.wrong(number, f"{error}: a line that was cut short?") from None
         if not isinstance(record, dict):
             raise self.wrong(number, f"a {type(record).__name__}: expected an object")
@@ -178,13 +179,18 @@ class _Reader:
         self.endings.append(ending)
 
     def _add_context(self, number: int, prompt: str, record: dict[str, Any]) -> None:
-        context = record.get("prompt_token_ids", record.get("prompt"))
+        context = record.get("prompt_token_ids")
+        if context is None and isinstance(record.get("prompt"), str):
+            context = record["prompt"]
         if context is None:
             return
-        if not isinstance(context, str) and {*map(type, context)} != {int}:
+        ids = isinstance(context, list) and {*map(type, context)} == {int}
+        if not isinstance(context, str) and not ids:
             raise self.wrong(
                 number, f"prompt_token_ids = {context!r}: expected a list of integers"
             )
+        if "prompt_id" not in record and self.contexts.get(prompt, context) != context:
+            raise self.wrong(number, "prompt_id is missing, and there are several prompts")
         if self.contexts.setdefault(prompt, context) != context:
             raise self.wrong(number, f"prompt_id {prompt} stood for another prompt before")
 
@@ -197,8 +203,11 @@ class _Reader:
         if not isinstance(ids, list):
             raise self.wrong(number, f"token_ids = {ids!r}: expected a list; fields are {FIELDS}")
         if not ids:
-            raise self.wrong(number, "token_ids is empty: expected at least one token")
-        highest = LARGEST if self.vocabulary is None else self.vocabulary - 1
+            raise self.wrong(
+                number,
+                "token_ids is empty: give the end token's id, or an unused one, in both files",
+            )
+        highest = LARGEST if self.vocabulary is None else min(LARGEST, self.vocabulary - 1)
         if {*map(type, ids)} != {int} or not 0 <= min(ids) <= max(ids) <= highest:
             place, one = next(
                 (i, x) for i, x in enumerate(ids) if type(x) is not int or not 0 <= x <= highest
@@ -219,9 +228,10 @@ class _Reader:
                 number, f"logprobs = {count}: expected {tokens} numbers, one for each token"
             )
         for place, one in enumerate(given):
-            if isinstance(one, bool) or not isinstance(one, (int, float)) or not one <= 0:
+            is_number = isinstance(one, (int, float)) and not isinstance(one, bool)
+            if not is_number or not -math.inf < one <= 0:
                 raise self.wrong(
-                    number, f"logprobs[{place}] = {one!r}: expected a number that is at most 0"
+                    number, f"logprobs[{place}] = {one!r}: expected a finite number, at most 0"
                 )
         self.logprobs.extend(given)
 

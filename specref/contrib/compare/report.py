@@ -79,7 +79,7 @@ def _told(test: Test) -> str:
 
 
 def _power(test: Test) -> str:
-    return f"p <= 10^{test.log10_p:.0f}"
+    return f"p <= 10^{math.ceil(test.log10_p)}"
 
 
 def _open(found: Comparison) -> Iterator[str]:
@@ -91,10 +91,11 @@ def _open(found: Comparison) -> Iterator[str]:
     if first is not None and first.detectable is not None:
         yield (
             f"WOULD HAVE FOUND  a total variation of about {first.detectable:.2g} in first "
-            "tokens, averaged over prompts, with probability 0.999"
+            "tokens (the 256 most frequent, all others as one), averaged over prompts, with "
+            "probability 0.999"
         )
     else:
-        yield "WOULD HAVE FOUND  nothing in first tokens alone: there are too few texts"
+        yield "WOULD HAVE FOUND  nothing: first tokens are all equal, or there are too few texts"
     if found.prompts > 1:
         yield (
             "A shift whose direction differs from prompt to prompt cancels in these averages. "
@@ -102,11 +103,13 @@ def _open(found: Comparison) -> Iterator[str]:
         )
     if found.verdict == Verdict.INCONCLUSIVE:
         needed = max((bound.needed for bound in found.bounds), default=0)
+        if not needed:
+            return
         yield f"NEEDS  about {needed:,} pairs for {found.within:g} in all that is listed"
 
 
 def _bounds(found: Comparison, verbose: bool) -> RenderableType:
-    columns = [Column("total variation, averaged over prompts")]
+    columns = [Column("total variation over 256 cells and the rest")]
     columns += [Column(name, right=True) for name in ("seen", "at most", "pairs needed")]
     shown = found.bounds if verbose else sorted(found.bounds, key=lambda one: -one.most)[:6]
     rows = [

@@ -4,7 +4,9 @@ Requests differ by prompt and seed only. An answer that fails is asked for again
 too often ends the run, and all that came before stays in the file. Only the given address is used.
 """
 
+import http.client
 import json
+import math
 import re
 import time
 import urllib.error
@@ -44,8 +46,8 @@ class Request:
     max_tokens : int
     settings : mapping
         More fields of the request: temperature, top_p, whatever the server knows.
-    timeout : float
-        Seconds for an answer.
+    answers_within : float
+        Seconds.
     key : str or None
         Sent as a bearer token.
     """
@@ -54,11 +56,14 @@ class Request:
     model: str
     max_tokens: int
     settings: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float = 60.0
+    answers_within: float = 60.0
     key: str | None = None
 
     def check(self) -> None:
         """Raise `ValueError` for an address that is none."""
+        taken = {"prompt", "seed", "n", "stream"} & set(self.settings)
+        if taken:
+            raise ValueError(f"--field {min(taken)}: collect sets it itself")
         if not re.match(r"https?://[^/]+", self.url):
             raise ValueError(f"{self.url}: expected an address such as http://127.0.0.1:8000/v1")
 
@@ -76,7 +81,7 @@ class Request:
             "model": self.model,
             "prompt": prompt,
             "max_tokens": self.max_tokens,
-            "seed": seed,
+            "seed": seed_of(prompt, seed),
             "logprobs": 1,
             "return_token_ids": True,
             **self.settings,
@@ -88,17 +93,17 @@ class Request:
         for attempt in range(RETRIES + 1):
             asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
             try:
-                with urllib.request.urlopen(asked, timeout=self.timeout) as answer:
+                with urllib.request.urlopen(asked, timeout=self.answers_within) as answer:
                     return record_of(json.loads(answer.read()), prompt, seed)
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
                 if error.code not in BUSY or attempt == RETRIES:
                     raise OSError(f"{url}: HTTP {error.code}: {said}") from None
-            except (urllib.error.URLError, TimeoutError, ConnectionError, EOFError) as error:
+            except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
                 if attempt == RETRIES:
                     reason = getattr(error, "reason", error)
                     raise OSError(f"{url}: {reason}, {RETRIES + 1} times") from None
-            except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
                 raise ValueError(f"{url}: {error!r}: the answer is no completion") from None
             time.sleep(PAUSE * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
@@ -128,8 +133,9 @@ def record_of(answer: Mapping[str, Any], prompt: str, seed: int) -> dict[str, An
     else:
         words = re.findall(r"\s*\S+|\s+$", choice["text"]) or [""]
         found["token_ids"] = [number_of(one) for one in words]
-    logprobs = reported.get("token_logprobs")
-    if logprobs is not None:
+    logprobs = reported.get("token_logprobs") or []
+    numbers = all(isinstance(one, (int, float)) and -math.inf < one <= 0 for one in logprobs)
+    if numbers and len(logprobs) == len(found["token_ids"]):
         found["logprobs"] = logprobs
     found["finish_reason"] = choice.get("finish_reason")
     found["text"] = choice.get("text")
@@ -137,6 +143,11 @@ def record_of(answer: Mapping[str, Any], prompt: str, seed: int) -> dict[str, An
     if drafted is not None:
         found["drafted"] = drafted
     return found
+
+
+def seed_of(prompt: str, number: int) -> int:
+    """The seed of text `number` of a prompt: prompts do not share random numbers."""
+    return number_of(f"{number} {prompt}")
 
 
 def number_of(string: str) -> int:
