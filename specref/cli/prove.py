@@ -77,7 +77,7 @@ class ProveCommand(InSections):
 )
 @click.option("--tokens", default=3, show_default=True, help="Size of the vocabulary.")
 @click.option("--lookahead", default=1, show_default=True, help="Number of draft tokens.")
-@click.option("--budget", type=float, help="CPU seconds.  [default: 60; with --all 20]")
+@click.option("--budget", type=float, help="CPU seconds.  [default: 60; with --compare 20]")
 @click.option(
     "--save",
     metavar="FILE",

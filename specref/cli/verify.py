@@ -7,11 +7,13 @@ from specref.cli.dominance import verify_dominance
 from specref.cli.everywhere import require_z3
 from specref.cli.group import HOLDS, INTERRUPTED, VIOLATED, deliver, leave, progress
 from specref.pairs import Profile
+from specref.proofs.everywhere.proof import BUDGET
 from specref.report.everywhere_table import answers_document, within_docs
 from specref.report.machine import as_json
 from specref.report.main_job import verification_document
 from specref.verification import cases_of, verify
-from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, harder, prove_boxes
+from specref.verification.dominance import BUDGET as OF_CLAIMS
+from specref.verification.everywhere import STOPPED, boxes_of, harder, prove_boxes
 from specref.verification.table import TRIED
 
 
@@ -29,7 +31,8 @@ def prove_all(
     html_file: str | None,
 ) -> NoReturn:
     """Prove every rule over toy pairs, or for every p and q, or compare them; and leave."""
-    budget = BUDGET if budget is None else budget
+    if budget is None:
+        budget = OF_CLAIMS if compare else BUDGET
     files = markdown, json_file, html_file
     if compare:
         if everywhere or known_bugs:

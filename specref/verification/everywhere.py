@@ -16,7 +16,7 @@ from specref.models import Model
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.pristine import Trusted
-from specref.proofs.everywhere.proof import completing, rows_where_right, spelled_rows
+from specref.proofs.everywhere.proof import BUDGET, completing, rows_where_right, spelled_rows
 from specref.proofs.everywhere.slices import Plain
 from specref.rules import DEFAULT, RULES
 from specref.verification.questions import QUESTIONS
@@ -26,7 +26,6 @@ from specref.zoo.entry import Entry
 from specref.zoo.standard.printed import algorithm_5
 
 PRINTED = "algorithm 5 as printed"
-BUDGET = 20.0
 STOPPED = "interrupted"
 SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
     {
