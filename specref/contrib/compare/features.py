@@ -247,6 +247,13 @@ def counted(sides: tuple[Side, Side], number: int, ids: Ints) -> Iterator[Counte
         once=False,
         certified=True,
     )
+    yield from _of_texts(sides, number)
+
+
+def _of_texts(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
+    """What each text has once."""
+    one, other = sides
+    every = np.arange(number)
     yield Counted(
         "lengths", (every, every), (one.lengths, other.lengths), "{} tokens".format, once=True
     )
