@@ -139,19 +139,6 @@ def test_the_order_of_files_and_what_one_of_them_lacks_are_no_difference():
     assert compare(*far).verdict != Verdict.LOSSY
 
 
-def test_texts_that_come_twice_are_no_difference():
-    """Of 256 cells for many texts seen once or twice, those are kept that both sides choose."""
-    rng = np.random.default_rng(11)
-    values = []
-    for _ in range(6):
-        one, other = (
-            of_rows(rng.integers(0, 100, (2_000, 2)), np.zeros(2_000, int)) for _ in "ab"
-        )
-        found = compare(one, other, alpha=0.5)
-        values.append(next(t.log10_p for t in found.tests if t.name == "whole texts"))
-    assert min(values) > -3
-
-
 @pytest.mark.parametrize("values", [{"alpha": 0}, {"within": 1.0}])
 def test_numbers_out_of_range_are_refused(values):
     rng = np.random.default_rng(8)

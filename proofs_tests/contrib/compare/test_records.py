@@ -99,3 +99,14 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cut after 2 tokens and .* after 1: .*--max-tokens"):
         paired(one, shorter)
     assert len(paired(one.cut(1), shorter)) == 1
+
+
+def test_what_a_cut_text_ended_by_depends_on_its_tokens_alone(tmp_path):
+    """Of the longer file it says stop, of the one that was cut there length: the same text."""
+    ended = [
+        read_texts(written(tmp_path / name, {"token_ids": [1, 2], "finish_reason": name})).cut(2)
+        for name in ("stop", "length")
+    ]
+    assert ended[0].endings == ended[1].endings == ["length"]
+    unchanged = read_texts(written(tmp_path / "t", {"token_ids": [1], "finish_reason": "stop"}))
+    assert unchanged.cut(2).endings == ["stop"]

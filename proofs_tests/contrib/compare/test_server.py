@@ -163,6 +163,23 @@ def test_a_busy_server_is_asked_again_and_an_error_keeps_what_came(tmp_path):
         assert lines(path) == 24
 
 
+def test_a_file_of_other_settings_is_refused(tmp_path):
+    with serving() as url:
+        path, result = collected(tmp_path, "t.jsonl", url, 2)
+        assert result.exit_code == 0
+        result = collected(tmp_path, "t.jsonl", url, 2, "--temperature", "0.7")[1]
+        assert result.exit_code == 2
+        assert "choose another file" in result.output
+        result = collected(tmp_path, "t.jsonl", url, 2, "--field", "seed=1")[1]
+        assert "--field seed: collect sets it itself" in result.output
+        assert lines(path) == 6
+
+
+def test_prompts_share_no_random_numbers():
+    seeds = {client.seed_of(prompt, k) for prompt in ("a", "bb", "ccc") for k in range(500)}
+    assert len(seeds) == 1_500
+
+
 def test_what_is_no_server_is_said(tmp_path):
     assert "expected an address" in collected(tmp_path, "t.jsonl", "localhost")[1].output
     url = "http://127.0.0.1:1/v1"

@@ -31,7 +31,8 @@ CODES = {
 @click.option("--top-k", type=click.IntRange(min=1), help="The same.")
 @click.option("--top-p", type=float, help="The same.")
 @click.option("--device", default="cpu", show_default=True, help="For --model.")
-@click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY.")
+@click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY, in all.")
+@click.option("--seed", default=0, show_default=True, help="Of the shuffle that pairs texts.")
 @click.option(
     "--within", default=0.05, show_default=True, help="The total variation to be excluded."
 )
@@ -55,6 +56,7 @@ def compare_command(
     top_p: float | None,
     device: str,
     alpha: float,
+    seed: int,
     within: float,
     max_tokens: int | None,
     vocab_size: int | None,
@@ -73,8 +75,9 @@ def compare_command(
     With --model one file is enough: its records then need "prompt_token_ids" or "prompt". Every
     token is judged by a pass of that model over its text, under the declared settings.
 
-    Every text that was drawn has to be in its file, and their number must not depend on what is
-    in them. 100,000 texts take seconds.
+    Texts are to be independent draws: one seed for all prompts is not enough. Every text that was
+    drawn has to be in its file, and their number must not depend on what is in them. 100,000
+    texts take seconds.
 
     Exit codes: 0 no difference, and none above --within (by a model: nothing, and temperature
     0.8 or 1.25 would have been found); 1 lossy, or log-probabilities that differ; 2
@@ -105,10 +108,11 @@ def compare_command(
     texts = [read_texts(path, vocab_size, encode) for path in (spec, plain) if path is not None]
     if max_tokens is not None:
         texts = [one.cut(max_tokens) for one in texts]
+    alpha /= 2 if len(texts) == 2 and model is not None else 1  # two verdicts share it
     codes, parts, heads = set(), [], []
     records: dict[str, Any] = {}
     if len(texts) == 2:
-        found = compare(texts[0], texts[1], alpha, within)
+        found = compare(texts[0], texts[1], alpha, within, seed)
         agreed = agreement(texts[0], texts[1], logprob_tolerance)
         parts.append(comparison_report(found, agreed, verbose))
         records |= comparison_record(found, agreed)

@@ -137,7 +137,9 @@ class Comparison:
     names: tuple[str, str]
 
 
-def compare(spec: Texts, plain: Texts, alpha: float = ALPHA, within: float = WITHIN) -> Comparison:
+def compare(
+    spec: Texts, plain: Texts, alpha: float = ALPHA, within: float = WITHIN, seed: int = 0
+) -> Comparison:
     """Compare the texts of two files, of which nothing else is known.
 
     Texts of one prompt are to be independent, and all that were drawn; the number of texts was
@@ -150,6 +152,8 @@ def compare(spec: Texts, plain: Texts, alpha: float = ALPHA, within: float = WIT
         The probability that two systems with one distribution are called lossy.
     within : float
         The total variation that is to be certified.
+    seed : int
+        Of the shuffle that pairs texts; not to be chosen by what comes out.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def compare(spec: Texts, plain: Texts, alpha: float = ALPHA, within: float = WIT
     for name, value in (("alpha", alpha), ("within", within)):
         if not 0 < value < 1:
             raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
-    pairs = paired(spec, plain)
+    pairs = paired(spec, plain, seed)
     ids, tokens = np.unique(np.concatenate([spec.tokens, plain.tokens]), return_inverse=True)
     tokens = tokens.astype(np.int32)  # numbers of `ids`: tables are as long as the largest one
     parts = tokens[: len(spec.tokens)], tokens[len(spec.tokens) :]

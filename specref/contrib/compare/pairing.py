@@ -35,8 +35,8 @@ class Pairs:
         return len(self.prompts)
 
 
-def paired(spec: Texts, plain: Texts) -> Pairs:
-    """Pair texts of one prompt at random, by a fixed shuffle, whatever is in them.
+def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
+    """Pair texts of one prompt at random, by a shuffle of this seed, whatever is in them.
 
     Files may be in any order, of length for one: if both are, texts that follow each other in
     them are no independent pairs.
@@ -52,7 +52,7 @@ def paired(spec: Texts, plain: Texts) -> Pairs:
     keys = []
     for side, texts in enumerate((spec, plain)):
         prompts = np.array([number[name] for name in texts.ids])[texts.prompts]
-        shuffled = np.random.default_rng(side).permutation(len(prompts))
+        shuffled = np.random.default_rng([seed, side]).permutation(len(prompts))
         order = shuffled[np.argsort(prompts[shuffled], kind="stable")]
         ordered = prompts[order]
         rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)

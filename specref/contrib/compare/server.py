@@ -67,6 +67,11 @@ class Request:
         if not re.match(r"https?://[^/]+", self.url):
             raise ValueError(f"{self.url}: expected an address such as http://127.0.0.1:8000/v1")
 
+    @property
+    def mark(self) -> str:
+        """What texts of one file have in common; not the address, since servers move."""
+        return json.dumps([self.model, self.max_tokens, dict(self.settings)], sort_keys=True)
+
     def send(self, prompt: str, seed: int) -> dict[str, Any]:
         """One completion.
 
@@ -94,7 +99,8 @@ class Request:
             asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
             try:
                 with urllib.request.urlopen(asked, timeout=self.answers_within) as answer:
-                    return record_of(json.loads(answer.read()), prompt, seed)
+                    found = record_of(json.loads(answer.read()), prompt, seed)
+                    return found | {"settings": self.mark}
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
                 if error.code not in BUSY or attempt == RETRIES:
@@ -191,7 +197,7 @@ def collect(
         As `Request.send`; what came before is in the file.
     """
     request.check()
-    known = set(_known(path))
+    known = set(_known(path, request.mark))
     wanted = [
         (prompt, seed)
         for seed in range(first_seed, first_seed + texts)
@@ -228,16 +234,21 @@ def _take(running: set[Future[dict[str, Any]]], file: Any, advance: Callable[[in
     return len(done)
 
 
-def _known(path: Path) -> Iterator[tuple[str, int]]:
-    """The prompts and seeds that a file has; a line that was cut short is refused."""
+def _known(path: Path, mark: str) -> Iterator[tuple[str, int]]:
+    """The prompts and seeds of a file; a line cut short, or of other settings, is refused."""
     if not path.exists():
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             record = json.loads(line)
-            yield record["prompt_id"], record["seed"]
+            settings, place = record["settings"], (record["prompt_id"], record["seed"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(
                 f"{path}:{number}: it is no record of this command: delete the line, or choose "
                 "another file"
             ) from None
+        if settings != mark:
+            raise ValueError(
+                f"{path}:{number}: it was drawn with {settings}, now {mark}: choose another file"
+            )
+        yield place
