@@ -1,7 +1,8 @@
 """Samplers with one changed line: what a report names of each, and the record of it.
 
-The corpus was written by somebody who did not know the kit, before the kit named lines, and is
-frozen: `corpus.json` has four samplers, and 74 lines that replace one of theirs.
+The corpus was written by somebody who did not know the kit, and is frozen: `corpus.json` has four
+samplers, and lines that replace one of theirs. Reports were then improved on it, so the record
+shows what they name of these samplers, and no rate for others.
 
     python -m proofs_tests.helpers.corpus    writes docs/records/corpus.json (on a core, an hour)
 """
