@@ -1,4 +1,4 @@
-"""`specref prove --everywhere --against` and `specref verify --dominance`: exit codes, records."""
+"""`specref prove --everywhere --against` and `prove --all --compare`: exit codes, records."""
 
 import json
 from pathlib import Path
@@ -198,7 +198,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     page, record = tmp_path / "page.md", tmp_path / "record.json"
     result = run("verify", "--dominance", "--markdown", str(page), "--json", str(record))
     assert result.exit_code == 0
-    assert "`specref verify --dominance --profile quick --budget 20 --markdown FILE`" in (
+    assert "`specref prove --all --compare --profile quick --budget 20 --markdown FILE`" in (
         page.read_text()
     )
     (answer,) = json.loads(record.read_text())["answers"]

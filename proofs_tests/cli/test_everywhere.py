@@ -1,4 +1,4 @@
-"""`specref prove --everywhere` and `specref verify --everywhere`: verdicts, files, exit codes."""
+"""`specref prove --everywhere` and `prove --all --everywhere`: verdicts, files, exit codes."""
 
 import json
 import re

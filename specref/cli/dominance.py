@@ -1,4 +1,4 @@
-"""``specref prove --everywhere --against``, ``specref verify --dominance``: who accepts more."""
+"""``prove --everywhere --against`` and ``prove --all --compare``: which rule accepts more."""
 
 from typing import Literal, NoReturn
 
@@ -121,7 +121,7 @@ def verify_dominance(
         answers = ask_all(questions, seed, budget, pool, lambda answer: advance(1))
     show(dominance_report(answers), json_file)
     if markdown:
-        command = f"specref verify --dominance --profile {profile} --budget {budget:g}"
+        command = f"specref prove --all --compare --profile {profile} --budget {budget:g}"
         page = dominance_page(
             list(map(told, answers)), f"{command} --markdown FILE", linked=within_docs(markdown)
         )

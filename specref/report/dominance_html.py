@@ -109,8 +109,8 @@ def dominance_html(answers: Sequence[Answered], command: str = "") -> str:
         ("Closed forms", list(filter(_formula, answers))),
     ]
     return html_page(
-        "specref verify --dominance",
-        element("h1", "specref verify --dominance"),
+        "specref prove --all --compare",
+        element("h1", "specref prove --all --compare"),
         verdict_box(kind, headline, element("p", ABOUT, class_="soft")),
         cards(("", f"{number}", relation) for relation, number in counted.items()),
         *(section(title, _answers(some)) for title, some in parts if some),
