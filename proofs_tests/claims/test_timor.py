@@ -6,6 +6,7 @@ target and drafter, p and q their next-token distributions, n the lookahead.
 
 import itertools
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -553,6 +554,7 @@ def test_h3_4_every_other_psi_is_lossy_for_some_target():
             list(verified(p, law, wrong)) == list(p) for p in simplex(3, 4) if list(p) != list(law)
         ]
         assert all(outputs) == (list(wrong) == list(law))
+        assert list(verified(wrong, law, wrong)) == list(law)
 
 
 def test_h3_5_sum_over_decompositions_is_not_psi():
@@ -632,13 +634,15 @@ def test_h3_10_every_rule_that_sees_only_drafts_is_lossless(modulus):
 
 
 def test_h3_10_stopping_by_n_or_once_determined_is_lossless():
-    """The general rule of the text, with psi its own."""
-
-    def step(*arguments):
-        return slrs.step(*arguments, rule=until_determined)
-
+    """The general rule of the text, by vocabularies and by probability, with psi its own."""
     for target, drafter in hashed_pairs(STRING_LEVEL, keys=1):
-        assert distance(step, target, drafter, 2) == 0
+
+        def settled(_target, _drafter, lookahead, target=target, drafter=drafter):
+            return until_settled(target, drafter, lookahead)
+
+        for rule in (until_determined, settled):
+            step = partial(slrs.step, rule=rule)
+            assert distance(step, target, drafter, 2) == 0
 
 
 def test_h3_10_rule_drawn_at_random_is_lossless():
