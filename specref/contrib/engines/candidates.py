@@ -45,13 +45,7 @@ def load_eagle(
 
 
 def load_medusa(sampling: str) -> Callable[..., Any]:
-    """Medusa's `evaluate_posterior` at temperature 1; the next token is drawn as it draws it.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
-    """
+    """Medusa's `evaluate_posterior` at temperature 1; the next token is drawn as it draws it."""
     evaluate = loaded("FasterDecoding/Medusa", "medusa.model.utils", MEDUSA)
 
     def choose(logits: Any, paths: Any) -> tuple[int, int, Any]:

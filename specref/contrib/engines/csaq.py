@@ -15,11 +15,6 @@ def load_generate() -> Callable[..., Any]:
 
     Its drafter is the same model with other weights; here it is another model with the same cache,
     of tensors: 0.6.0 crops those of Transformers 5 in a way that raises an error.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such loop with these parameters.
     """
     require(PACKAGES, REMEDY)
     from specref.contrib.engines.toy_steps import WithTuples, on_toys

@@ -15,13 +15,7 @@ CLAIMS: dict[str, Any] = {"inputs": "logits", "arrays": "torch", "dtype": "float
 
 
 def load_verify(tree: bool = False) -> Callable[..., Any]:
-    """The verifier with a sampler that changes nothing, under ``verify`` or ``tree``.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has other classes.
-    """
+    """The verifier with a sampler that changes nothing, under ``verify`` or ``tree``."""
     require(PACKAGES, REMEDY)
     from torch import arange, cat, full
 

@@ -21,11 +21,6 @@ def load_generate(name: str) -> Callable[..., Any]:
     """A loop under the contract ``generate``, three drafts at a time.
 
     Its `sample` raises an error where id 0 is drawn, so that ids are those of the `Model` plus 1.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
     """
     require(PACKAGES, "pip install torch transformers tqdm")
     from specref.contrib.engines.toy_steps import WithTuples, on_toys

@@ -16,13 +16,7 @@ GIVEN = ("draft_token_ids", "target_logprobs", "generator")
 
 
 def load_verify() -> Callable[..., Any]:
-    """Both functions under the contract ``ragged``; all requests have equally many drafts.
-
-    Raises
-    ------
-    NotInstalledError
-        flashspec or torch is missing, or has no such functions with these parameters.
-    """
+    """Both functions under the contract ``ragged``; all requests have equally many drafts."""
     require(PACKAGES, REMEDY)
     from torch import cat
 

@@ -28,11 +28,6 @@ def load_verify() -> Callable[..., Any]:
     """`_speculative_sampling` with `HSD` under the contract ``verify``, row by row.
 
     Without `HSD` its blocks are to be continued by another law than the target's: not judged.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
     """
     require(PACKAGES, "pip install torch transformers")
     from torch import tensor

@@ -14,13 +14,7 @@ ABSENT = ("gpt2.gpt2", "gpt2.softmax", "utils.load_encoder_hparams_and_params")
 
 
 def load_generate() -> Callable[..., Any]:
-    """The loop under the contract ``generate``, three drafts at a time.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
-    """
+    """The loop under the contract ``generate``, three drafts at a time."""
     require(PACKAGES, "pip install torch transformers tqdm")
     from torch import from_numpy
 

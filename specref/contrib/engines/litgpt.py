@@ -20,13 +20,7 @@ GIVEN = {
 
 
 def load(loop: bool = False) -> Callable[..., Any]:
-    """The iteration under the contract ``step``; or the loop under ``generate``, three drafts.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
-    """
+    """The iteration under the contract ``step``; or the loop under ``generate``, three drafts."""
     require(PACKAGES, REMEDY)
     from torch import nn, tensor
 

@@ -24,11 +24,6 @@ def load_verify(greedy: bool = False) -> Callable[..., Any]:
     """Its `forward` under the contract ``ragged``; all requests have equally many drafts.
 
     With `greedy` all requests are.
-
-    Raises
-    ------
-    NotInstalledError
-        lmdeploy or torch is missing, or has no such function with these parameters.
     """
     require(PACKAGES, REMEDY)
     import torch

@@ -29,11 +29,6 @@ def load_generate(greedy: bool = False) -> Callable[..., Any]:
     """A loop under the contract ``generate``.
 
     Its prompt begins with tokens that the law does not read, so that short texts have guesses.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
     """
     require(PACKAGES, "pip install torch transformers")
     from torch import arange, cat, ones_like, stack, tensor

@@ -12,13 +12,7 @@ DEFAULTS = ("lenience", "pad_id")
 
 
 def load_generate() -> Callable[..., Any]:
-    """The loop under the contract ``generate``, one row, three drafts, no filter of logits.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
-    """
+    """The loop under the contract ``generate``, one row, three drafts, no filter of logits."""
     require(PACKAGES, REMEDY)
     from torch import zeros
 

@@ -11,13 +11,7 @@ GIVEN = ("target_model", "draft_model", "prefix_ids", "k_draft", "temperature")
 
 
 def load_step() -> Callable[..., Any]:
-    """One iteration under the contract ``step``; its models return (logits, cache).
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
-    """
+    """One iteration under the contract ``step``; its models return (logits, cache)."""
     require(PACKAGES, REMEDY)
     from specref.contrib.engines.toy_steps import on_toys
 

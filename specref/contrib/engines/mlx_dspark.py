@@ -18,11 +18,6 @@ def load_verify() -> Callable[..., Any]:
     """The function under the contract ``verify``, row by row, at temperature 1.
 
     A row without drafts is drawn by `mx.random.categorical`: the function is never called for one.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
     """
     require(PACKAGES, REMEDY)
     import mlx.core as mx

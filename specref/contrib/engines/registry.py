@@ -1,8 +1,8 @@
 """The implementations that can be judged by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from specref.adapters.implementation import Deviation, Implementation
 from specref.adapters.needs import NotInstalledError
@@ -38,56 +38,46 @@ from specref.contrib.engines import (
 )
 from specref.contrib.engines.checkouts import remedy
 
+Known: TypeAlias = tuple[Deviation, ...]
+Options: TypeAlias = dict[str, Any]
+Path: TypeAlias = tuple[str, str, Options] | tuple[str, str, Options, Known]
+"""(what its name ends in, what its text ends in, options, the failures that are expected)."""
+
+
+def _of(
+    module: Any,
+    name: str,
+    contract: Contract,
+    text: str,
+    load: str = "load_verify",
+    *given: Any,
+    known: Known = (),
+    greedy: bool = False,
+    apart: tuple[str, ...] = (),
+    **options: Any,
+) -> Implementation:
+    """One of a module with `PACKAGES` and `REMEDY`; what else is given is for its `load`."""
+    make = partial(getattr(module, load), *given, **options)
+    return Implementation(
+        name, contract, text, make, module.PACKAGES, module.REMEDY, greedy, None, known, apart
+    )
+
+
+def _engine(module: Any, name: str, text: str, *paths: Path) -> Iterator[Implementation]:
+    """The paths of a whole engine; the option `greedy` is one of its `load_engine`, too."""
+    for end, what, options, *expected in paths:
+        greedy = options.get("greedy", False)
+        make = partial(module.load_engine, **options)
+        yield Implementation(
+            name + end, ENGINE, text + what, make, module.PACKAGES, module.REMEDY, greedy,
+            None, sum(expected, ()),
+        )  # fmt: skip
+
 
 def _generate(path: str, **options: Any) -> Callable[..., Any]:
     from specref.contrib.engines.transformers_generate import Generate
 
     return Generate(path, **options)  # type: ignore[arg-type]
-
-
-def _transformers(
-    name: str, text: str, known: tuple[Deviation, ...] = (), greedy: bool = False, **options: Any
-) -> Implementation:
-    return Implementation(
-        name=f"transformers-generate-{name}",
-        contract=GENERATE,
-        text=f"Hugging Face Transformers generate, {text}",
-        make=partial(_generate, name.split("-")[0], **options),
-        packages=("torch", "tokenizers", "transformers"),
-        remedy=transformers.REMEDY,
-        greedy=greedy,
-        rule=RULES.get(name),
-        known=known,
-    )
-
-
-def _engine(
-    module: Any, name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
-) -> Implementation:
-    """A whole engine, from a module with `load_engine`, `PACKAGES` and `REMEDY`.
-
-    The option `greedy` is one of `load_engine`, too.
-    """
-    return Implementation(
-        name,
-        ENGINE,
-        text,
-        partial(module.load_engine, **options),
-        module.PACKAGES,
-        module.REMEDY,
-        options.get("greedy", False),
-        known=known,
-    )
-
-
-def _ragged(
-    module: Any, name: str, text: str, greedy: bool = False, apart: tuple[str, ...] = ()
-) -> Implementation:
-    """A sampler of an engine, from a module with `load_verify`, `PACKAGES` and `REMEDY`."""
-    make = partial(module.load_verify, greedy=greedy)
-    return Implementation(
-        name, RAGGED, text, make, module.PACKAGES, module.REMEDY, greedy, apart=apart
-    )
 
 
 def _text(path: str, **options: Any) -> Callable[..., Any]:
@@ -96,48 +86,44 @@ def _text(path: str, **options: Any) -> Callable[..., Any]:
     return load_engine(path, **options)
 
 
-def _transformers_text(
-    name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
-) -> Implementation:
-    return Implementation(
-        f"transformers-text-{name}",
-        ENGINE,
-        f"Hugging Face Transformers generate on a checkpoint, {text}",
-        partial(_text, name.split("-")[0], **options),
-        ("torch", "tokenizers", "transformers"),
-        transformers.REMEDY,
-        options.get("greedy", False),
-        known=known,
-    )
-
-
-BY_ARGMAX: dict[str, Any] = {"greedy": True, "law": "ending"}
-# Both orders of the two leave the same tokens of the laws that are known.
-NUCLEUS = {"temperature": 0.8, "top_p": 0.75}
-TOP_K: dict[str, Any] = {"law": "ending", "settings": {"temperature": 0.8, "top_k": 2}}
-WIDE = {"temperature": 1.5, "top_p": 0.9}  # what is looked up is left
+def _transformers(
+    name: str, contract: Contract, text: str, load: Callable[..., Any], *paths: Path
+) -> Iterator[Implementation]:
+    """The paths of `generate`: of toy models, and of checkpoints."""
+    for end, what, options, *expected in paths:
+        make = partial(load, end.split("-")[0], **options)
+        greedy = end == "slem" or options.get("greedy", False)
+        rule = RULES.get(end) if contract is GENERATE else None
+        yield Implementation(
+            name + end, contract, text + what, make, ("torch", "tokenizers", "transformers"),
+            transformers.REMEDY, greedy, rule, sum(expected, ()),
+        )  # fmt: skip
 
 
 def _github(
+    module: Any,
     name: str,
-    repository: str,
     text: str,
     contract: Contract,
-    make: Callable[[], Callable[..., Any]],
-    packages: tuple[str, ...] = ("torch", "transformers"),
-    known: tuple[Deviation, ...] = (),
+    load: str = "load_verify",
+    *given: Any,
+    repository: str = "",
+    known: Known = (),
     greedy: bool = False,
+    **options: Any,
 ) -> Implementation:
+    """One of a clone; what else is given is for the function `load` of the module."""
+    place = repository or module.REPOSITORY
     return Implementation(
         f"github-{name}",
         contract,
-        f"{repository}, {text}",
-        make,
-        packages,
-        remedy(repository),
+        f"{place}, {text}",
+        partial(getattr(module, load), *given, **options),
+        module.PACKAGES,
+        remedy(place),
         greedy,
         known=known,
-        apart=(repository,),
+        apart=(place,),
     )
 
 
@@ -153,276 +139,127 @@ def _unreached(
 
 
 RULES = {"sd": "standard", "sd-warm": "standard", "tli": "tli", "tli-sorted": "tli"}
+BY_ARGMAX: Options = {"greedy": True, "law": "ending"}
+# Both orders of the two leave the same tokens of the laws that are known.
+NUCLEUS: Options = {"settings": {"temperature": 0.8, "top_p": 0.75}}
+TOP_K: Options = {"law": "ending", "settings": {"temperature": 0.8, "top_k": 2}}
+WIDE: Options = {"settings": {"temperature": 1.5, "top_p": 0.9}}  # what is looked up is left
+MILD: Options = {"settings": {"repetition_penalty": 1.3}}
+STRONG: Options = {"settings": {"repetition_penalty": 3.0}}
+LLAMA_PENALTY: Options = {"settings": {"repeat_penalty": 3.0}}
+MIN_P: Options = {"settings": {"min_p": 0.3}}
+LOOKUP: Options = {"lookup": True}
+NGRAMS: Options = {"ngram_size": 2}
+DRAWN: Options = {"probabilistic": True}
+PLAIN: Options = {}
+LLAMA_KINDS = (
+    "draft-simple", "ngram-simple", "ngram-cache", "ngram-mod", "ngram-map-k", "ngram-map-k4v",
+)  # fmt: skip
 ALL = (
-    Implementation(
-        "transformers",
-        VERIFY,
-        "Hugging Face Transformers _speculative_sampling",
-        transformers.load_verify,
-        transformers.PACKAGES,
-        transformers.REMEDY,
+    _of(
+        transformers, "transformers", VERIFY, "Hugging Face Transformers _speculative_sampling",
         known=known.SAMPLER,
     ),
-    _transformers("ar", "sampling without an assistant"),
-    _transformers("sd", "assistant_model"),
-    _transformers("sd-warm", "assistant_model, temperature 0.6", known.WARM, temperature=0.6),
-    _transformers("tli", "assistant_tokenizer, sampling", known.TLI, anew=True),
-    _transformers(
-        "tli-sorted",
-        "assistant_tokenizer that lists its vocabulary by id, sampling",
-        known.TLI[-1:],
-        order="sorted",
+    *_transformers(
+        "transformers-generate-", GENERATE, "Hugging Face Transformers generate, ", _generate,
+        ("ar", "sampling without an assistant", PLAIN),
+        ("sd", "assistant_model", PLAIN),
+        ("sd-warm", "assistant_model, temperature 0.6", {"temperature": 0.6}, known.WARM),
+        ("tli", "assistant_tokenizer, sampling", {"anew": True}, known.TLI),
+        (
+            "tli-sorted", "assistant_tokenizer that lists its vocabulary by id, sampling",
+            {"order": "sorted"}, known.TLI[-1:],
+        ),
+        ("slem", "assistant_tokenizer, greedy", PLAIN),
+        ("pld", "prompt_lookup_num_tokens", PLAIN),
     ),
-    _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
-    _transformers("pld", "prompt_lookup_num_tokens"),
-    _engine(
-        openvino_genai,
-        "openvino-genai",
-        "OpenVINO GenAI LLMPipeline, draft_model",
-        known.OPENVINO,
+    *_engine(
+        openvino_genai, "openvino-genai", "OpenVINO GenAI LLMPipeline, ",
+        ("", "draft_model", PLAIN, known.OPENVINO),
+        ("-lookup", "prompt_lookup", LOOKUP),
+        ("-greedy", "draft_model, greedy", BY_ARGMAX),
+        ("-lookup-greedy", "prompt_lookup, greedy", LOOKUP | BY_ARGMAX),
+        ("-lookup-top-p", "prompt_lookup, temperature and top-p", LOOKUP | WIDE),
+        ("-lookup-penalty", "prompt_lookup, repetition penalty", LOOKUP | MILD),
     ),
-    _engine(
-        openvino_genai,
-        "openvino-genai-lookup",
-        "OpenVINO GenAI LLMPipeline, prompt_lookup",
-        lookup=True,
+    *_engine(
+        onnxruntime_genai, "onnxruntime-genai", "onnxruntime-genai Generator, ",
+        ("", "draft model", PLAIN),
+        ("-ngram", "n-grams of the text", NGRAMS),
+        ("-ngram-chained", "chained", {**NGRAMS, "ngram_chained_lookup": True}),
+        ("-greedy", "draft model, greedy", BY_ARGMAX),
+        ("-ngram-greedy", "n-grams of the text, greedy", NGRAMS | BY_ARGMAX),
+        ("-top-p", "draft model, temperature and top-p", NUCLEUS),
+        ("-penalty", "draft model, repetition penalty", STRONG),
+        ("-ngram-top-p", "n-grams of the text, temperature and top-p", NGRAMS | WIDE),
+        ("-ngram-penalty", "n-grams of the text, repetition penalty", NGRAMS | MILD),
     ),
-    _engine(
-        openvino_genai,
-        "openvino-genai-greedy",
-        "OpenVINO GenAI LLMPipeline, draft_model, greedy",
-        **BY_ARGMAX,
+    _of(flashspec, "flashspec", RAGGED, "flashspec rejection_step"),
+    _of(lmdeploy, "lmdeploy", RAGGED, "LMDeploy rejection sampling"),
+    _of(
+        lmdeploy, "lmdeploy-greedy", RAGGED, "LMDeploy rejection sampling, greedy requests",
+        "load_verify", True, greedy=True,
     ),
-    _engine(
-        openvino_genai,
-        "openvino-genai-lookup-greedy",
-        "OpenVINO GenAI LLMPipeline, prompt_lookup, greedy",
-        lookup=True,
-        **BY_ARGMAX,
+    _of(vllm, "vllm", RAGGED, "vLLM rejection_sample", apart=("vllm",)),
+    _of(
+        vllm, "vllm-greedy", RAGGED, "vLLM rejection_sample, greedy requests",
+        "load_verify", True, greedy=True, apart=("vllm",),
     ),
-    _engine(
-        openvino_genai,
-        "openvino-genai-lookup-top-p",
-        "OpenVINO GenAI LLMPipeline, prompt_lookup, temperature and top-p",
-        lookup=True,
-        settings=WIDE,
+    *_transformers(
+        "transformers-text-", ENGINE, "Hugging Face Transformers generate on a checkpoint, ",
+        _text,
+        ("sd", "assistant_model", PLAIN),
+        ("sd-top-p", "assistant_model, temperature and top-p", NUCLEUS),
+        ("sd-top-k", "assistant_model, temperature and top-k", TOP_K),
+        ("sd-penalty", "assistant_model, repetition penalty", STRONG),
+        ("sd-greedy", "assistant_model, greedy", BY_ARGMAX),
+        ("pld", "prompt_lookup_num_tokens", PLAIN),
+        ("pld-top-p", "prompt_lookup_num_tokens, temperature and top-p", WIDE),
+        ("pld-greedy", "prompt_lookup_num_tokens, greedy", BY_ARGMAX),
+        ("tli", "assistant_tokenizer, sampling", {"law": "two-vocabularies"}, known.TLI_TEXT),
     ),
-    _engine(
-        openvino_genai,
-        "openvino-genai-lookup-penalty",
-        "OpenVINO GenAI LLMPipeline, prompt_lookup, repetition penalty",
-        lookup=True,
-        settings={"repetition_penalty": 1.3},
+    *_engine(
+        llama_cpp, "llama-cpp-text-", "llama.cpp, ",
+        ("draft-simple", "drafter's argmax against a draw of the target", PLAIN),
+        ("probabilistic", "drafts drawn and kept by p / q", DRAWN),
+        ("draft-simple-top-p", "drafter's argmax, temperature and top-p", NUCLEUS),
+        ("draft-simple-top-k", "drafter's argmax, temperature and top-k", TOP_K),
+        ("probabilistic-min-p", "drafts kept by p / q, min-p", DRAWN | MIN_P),
+        ("probabilistic-penalty", "drafts kept by p / q, repeat penalty", DRAWN | LLAMA_PENALTY),
+        ("draft-simple-penalty", "drafter's argmax, repeat penalty", LLAMA_PENALTY),
+        ("ngram-simple", "n-grams of the text", {"kind": "ngram-simple"}),
+        ("ngram-cache", "n-grams in a cache", {"kind": "ngram-cache"}),
+        ("ngram-mod", "n-grams by their hash", {"kind": "ngram-mod"}),
+        ("ngram-map-k", "n-grams counted from iteration to iteration", {"kind": "ngram-map-k"}),
+        (
+            "ngram-map-k4v", "n-grams counted, four continuations each",
+            {"kind": "ngram-map-k4v"},
+        ),
+        *(
+            (f"greedy-{kind}", f"temperature 0, {kind}", {"kind": kind, **BY_ARGMAX})
+            for kind in LLAMA_KINDS
+        ),
+        (
+            "ngram-cache-penalty", "n-grams in a cache, repeat penalty",
+            {"kind": "ngram-cache", **LLAMA_PENALTY},
+        ),
     ),
-    _engine(onnxruntime_genai, "onnxruntime-genai", "onnxruntime-genai Generator, draft model"),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-ngram",
-        "onnxruntime-genai Generator, n-grams of the text",
-        ngram_size=2,
+    *_engine(
+        mlx_lm, "mlx-lm-text", "mlx-lm speculative_generate_step",
+        ("", "", PLAIN),
+        ("-greedy", ", greedy", BY_ARGMAX),
+        ("-min-p", ", min-p", MIN_P),
+        ("-penalty", ", repetition penalty", STRONG, known.MLX_PENALTY),
     ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-ngram-chained",
-        "onnxruntime-genai Generator, chained",
-        ngram_size=2,
-        ngram_chained_lookup=True,
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-greedy",
-        "onnxruntime-genai Generator, draft model, greedy",
-        **BY_ARGMAX,
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-ngram-greedy",
-        "onnxruntime-genai Generator, n-grams of the text, greedy",
-        ngram_size=2,
-        **BY_ARGMAX,
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-top-p",
-        "onnxruntime-genai Generator, draft model, temperature and top-p",
-        settings=NUCLEUS,
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-penalty",
-        "onnxruntime-genai Generator, draft model, repetition penalty",
-        settings={"repetition_penalty": 3.0},
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-ngram-top-p",
-        "onnxruntime-genai Generator, n-grams of the text, temperature and top-p",
-        ngram_size=2,
-        settings=WIDE,
-    ),
-    _engine(
-        onnxruntime_genai,
-        "onnxruntime-genai-ngram-penalty",
-        "onnxruntime-genai Generator, n-grams of the text, repetition penalty",
-        ngram_size=2,
-        settings={"repetition_penalty": 1.3},
-    ),
-    Implementation(
-        "flashspec",
-        RAGGED,
-        "flashspec rejection_step",
-        flashspec.load_verify,
-        flashspec.PACKAGES,
-        flashspec.REMEDY,
-    ),
-    _ragged(lmdeploy, "lmdeploy", "LMDeploy rejection sampling"),
-    _ragged(
-        lmdeploy, "lmdeploy-greedy", "LMDeploy rejection sampling, greedy requests", greedy=True
-    ),
-    _ragged(vllm, "vllm", "vLLM rejection_sample", apart=("vllm",)),
-    _ragged(
-        vllm, "vllm-greedy", "vLLM rejection_sample, greedy requests", greedy=True, apart=("vllm",)
-    ),
-    _transformers_text("sd", "assistant_model"),
-    _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
-    _transformers_text("sd-top-k", "assistant_model, temperature and top-k", **TOP_K),
-    _transformers_text(
-        "sd-penalty",
-        "assistant_model, repetition penalty",
-        settings={"repetition_penalty": 3.0},
-    ),
-    _transformers_text("sd-greedy", "assistant_model, greedy", **BY_ARGMAX),
-    _transformers_text("pld", "prompt_lookup_num_tokens"),
-    _transformers_text(
-        "pld-top-p", "prompt_lookup_num_tokens, temperature and top-p", settings=WIDE
-    ),
-    _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", **BY_ARGMAX),
-    _transformers_text(
-        "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-draft-simple",
-        "llama.cpp, drafter's argmax against a draw of the target",
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-probabilistic",
-        "llama.cpp, drafts drawn and kept by p / q",
-        probabilistic=True,
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-draft-simple-top-p",
-        "llama.cpp, drafter's argmax, temperature and top-p",
-        settings=NUCLEUS,
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-draft-simple-top-k",
-        "llama.cpp, drafter's argmax, temperature and top-k",
-        **TOP_K,
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-probabilistic-min-p",
-        "llama.cpp, drafts kept by p / q, min-p",
-        probabilistic=True,
-        settings={"min_p": 0.3},
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-probabilistic-penalty",
-        "llama.cpp, drafts kept by p / q, repeat penalty",
-        probabilistic=True,
-        settings={"repeat_penalty": 3.0},
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-draft-simple-penalty",
-        "llama.cpp, drafter's argmax, repeat penalty",
-        settings={"repeat_penalty": 3.0},
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-ngram-simple",
-        "llama.cpp, n-grams of the text",
-        kind="ngram-simple",
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-ngram-cache",
-        "llama.cpp, n-grams in a cache",
-        kind="ngram-cache",
-    ),
-    *(
-        _engine(llama_cpp, f"llama-cpp-text-{kind}", f"llama.cpp, {text}", kind=kind)
-        for kind, text in (
-            ("ngram-mod", "n-grams by their hash"),
-            ("ngram-map-k", "n-grams counted from iteration to iteration"),
-            ("ngram-map-k4v", "n-grams counted, four continuations each"),
-        )
-    ),
-    *(
-        _engine(
-            llama_cpp,
-            f"llama-cpp-text-greedy-{kind}",
-            f"llama.cpp, temperature 0, {kind}",
-            kind=kind,
-            **BY_ARGMAX,
-        )
-        for kind in (
-            *("draft-simple", "ngram-simple", "ngram-cache"),
-            *("ngram-mod", "ngram-map-k", "ngram-map-k4v"),
-        )
-    ),
-    _engine(
-        llama_cpp,
-        "llama-cpp-text-ngram-cache-penalty",
-        "llama.cpp, n-grams in a cache, repeat penalty",
-        kind="ngram-cache",
-        settings={"repeat_penalty": 3.0},
-    ),
-    _engine(mlx_lm, "mlx-lm-text", "mlx-lm speculative_generate_step"),
-    _engine(mlx_lm, "mlx-lm-text-greedy", "mlx-lm speculative_generate_step, greedy", **BY_ARGMAX),
-    _engine(
-        mlx_lm,
-        "mlx-lm-text-min-p",
-        "mlx-lm speculative_generate_step, min-p",
-        settings={"min_p": 0.3},
-    ),
-    _engine(
-        mlx_lm,
-        "mlx-lm-text-penalty",
-        "mlx-lm speculative_generate_step, repetition penalty",
-        known.MLX_PENALTY,
-        settings={"repetition_penalty": 3.0},
-    ),
-    Implementation(
-        "mlx-dspark",
-        VERIFY,
-        "mlx-dspark _spec_sample_accept",
-        mlx_dspark.load_verify,
-        mlx_dspark.PACKAGES,
-        mlx_dspark.REMEDY,
-    ),
-    Implementation(
-        "sglang",
-        RAGGED,
-        "SGLang chain_speculative_sampling_triton",
-        sglang.load_verify,
-        sglang.PACKAGES,
-        sglang.REMEDY,
+    _of(mlx_dspark, "mlx-dspark", VERIFY, "mlx-dspark _spec_sample_accept"),
+    _of(
+        sglang, "sglang", RAGGED, "SGLang chain_speculative_sampling_triton",
         apart=(sglang.NAME,),
     ),
-    Implementation(
-        "sglang-block",
-        RAGGED,
+    _of(
+        sglang, "sglang-block", RAGGED,
         "SGLang chain_speculative_sampling_triton, block verification",
-        partial(sglang.load_verify, block=True),
-        sglang.PACKAGES,
-        sglang.REMEDY,
-        apart=(sglang.NAME,),
+        apart=(sglang.NAME,), block=True,
     ),
     _unreached(
         "tensorrt-llm",
@@ -432,13 +269,9 @@ ALL = (
         "tensorrt_llm",
     ),
     *(
-        Implementation(
-            f"sequential-speculative-decoding-{kind}",
-            STEP,
-            f"sequential-speculative-decoding, {text}",
-            partial(seqspecdecod.load_step, kind),
-            seqspecdecod.PACKAGES,
-            seqspecdecod.REMEDY,
+        _of(
+            seqspecdecod, f"sequential-speculative-decoding-{kind}", STEP,
+            f"sequential-speculative-decoding, {text}", "load_step", kind,
             known=known.CAPPED if kind == "capped" else (),
         )
         for kind, text in (
@@ -447,187 +280,62 @@ ALL = (
             ("capped", "capped_hsd_step"),
         )
     ),
-    Implementation(
-        "rotalabs-accel",
-        VERIFY,
-        "rotalabs-accel verify_tokens",
-        rotalabs_accel.load_verify,
-        rotalabs_accel.PACKAGES,
-        rotalabs_accel.REMEDY,
+    _of(
+        rotalabs_accel, "rotalabs-accel", VERIFY, "rotalabs-accel verify_tokens",
         known=known.ROTALABS,
     ),
-    Implementation(
-        "mini-infer",
-        STEP,
-        "mini-infer speculative_step",
-        mini_infer.load_step,
-        mini_infer.PACKAGES,
-        mini_infer.REMEDY,
-    ),
-    Implementation(
-        "economize",
-        VERIFY,
-        "economize RejectionVerifier, batches",
-        economize.load_verify,
-        economize.PACKAGES,
-        economize.REMEDY,
-    ),
-    Implementation(
-        "economize-tree",
-        TREE,
-        "economize RejectionVerifier, trees",
-        partial(economize.load_verify, tree=True),
-        economize.PACKAGES,
-        economize.REMEDY,
-    ),
-    Implementation(
-        "csaq-quant",
-        GENERATE,
-        "csaq-quant CSAQInferenceEngine",
-        csaq.load_generate,
-        csaq.PACKAGES,
-        csaq.REMEDY,
+    _of(mini_infer, "mini-infer", STEP, "mini-infer speculative_step", "load_step"),
+    _of(economize, "economize", VERIFY, "economize RejectionVerifier, batches"),
+    _of(economize, "economize-tree", TREE, "economize RejectionVerifier, trees", tree=True),
+    _of(
+        csaq, "csaq-quant", GENERATE, "csaq-quant CSAQInferenceEngine", "load_generate",
         known=known.CSAQ,
     ),
-    Implementation(
-        "litgpt-step",
-        STEP,
-        "LitGPT speculative_decoding",
-        litgpt.load,
-        litgpt.PACKAGES,
-        litgpt.REMEDY,
+    _of(litgpt, "litgpt-step", STEP, "LitGPT speculative_decoding", "load"),
+    _of(
+        litgpt, "litgpt-generate", GENERATE, "LitGPT speculative_decoding, its loop", "load",
+        known=known.LITGPT, loop=True,
     ),
-    Implementation(
-        "litgpt-generate",
-        GENERATE,
-        "LitGPT speculative_decoding, its loop",
-        partial(litgpt.load, loop=True),
-        litgpt.PACKAGES,
-        litgpt.REMEDY,
-        known=known.LITGPT,
-    ),
-    Implementation(
-        "lucidrains",
-        GENERATE,
-        "lucidrains speculative-decoding",
-        lucidrains.load_generate,
-        lucidrains.PACKAGES,
-        lucidrains.REMEDY,
-    ),
-    _github(
-        "jaymody",
-        jaymody.REPOSITORY,
-        "speculative_sampling",
-        GENERATE,
-        jaymody.load_generate,
-        jaymody.PACKAGES,
-    ),
+    _of(lucidrains, "lucidrains", GENERATE, "lucidrains speculative-decoding", "load_generate"),
+    _github(jaymody, "jaymody", "speculative_sampling", GENERATE, "load_generate"),
     *(
-        _github(
-            f"feifeibear-{name}",
-            feifeibear.REPOSITORY,
-            function,
-            GENERATE,
-            partial(feifeibear.load_generate, function),
-            feifeibear.PACKAGES,
-        )
+        _github(feifeibear, f"feifeibear-{name}", function, GENERATE, "load_generate", function)
         for name, function in (
             ("google", "speculative_sampling"),
             ("deepmind", "speculative_sampling_v2"),
         )
     ),
+    _github(romsto, "romsto-drafter", "speculative_generate", GENERATE, "load_generate"),
     _github(
-        "romsto-drafter",
-        romsto.REPOSITORY,
-        "speculative_generate",
-        GENERATE,
-        romsto.load_generate,
-        romsto.PACKAGES,
+        romsto, "romsto-ngrams", "ngram_assisted_speculative_generate", GENERATE,
+        "load_generate", known=known.ROMSTO, ngrams=True,
+    ),
+    _github(ssd, "ssd", "verify", VERIFY, known=known.SSD),
+    _github(
+        ssd, "ssd-defaults", "verify, with speculate=True and else the defaults of Config",
+        VERIFY, known=known.SSD_DEFAULTS, jit=False,
+    ),
+    _github(hsd, "hsd-chain", "algorithm_clean, HSD", VERIFY, known=known.HSD),
+    _github(
+        candidates, "hsd-tree", "evaluate_posterior of EAGLE-3H, hsd", TREE, "load_eagle",
+        hsd.TREE, "EAGLE-3H", repository=hsd.TREE, hsd=True,
     ),
     _github(
-        "romsto-ngrams",
-        romsto.REPOSITORY,
-        "ngram_assisted_speculative_generate",
-        GENERATE,
-        partial(romsto.load_generate, ngrams=True),
-        romsto.PACKAGES,
-        known.ROMSTO,
+        candidates, "eagle", "evaluate_posterior", TREE, "load_eagle",
+        repository="SafeAILab/EAGLE",
     ),
     _github(
-        "ssd",
-        ssd.REPOSITORY,
-        "verify",
-        VERIFY,
-        ssd.load_verify,
-        known=known.SSD,
+        candidates, "medusa-typical", "evaluate_posterior, typical", TREE, "load_medusa",
+        "typical", repository="FasterDecoding/Medusa", known=known.TYPICAL,
     ),
     _github(
-        "ssd-defaults",
-        ssd.REPOSITORY,
-        "verify, with speculate=True and else the defaults of Config",
-        VERIFY,
-        partial(ssd.load_verify, jit=False),
-        known=known.SSD_DEFAULTS,
+        candidates, "medusa-nucleus", "evaluate_posterior, nucleus of all", TREE, "load_medusa",
+        "nucleus", repository="FasterDecoding/Medusa", known=known.NUCLEUS,
     ),
+    _github(sequoia, "sequoia", "SpecTree.verify", STEP, "load_step", known=known.SEQUOIA),
+    _github(lookahead, "lookahead", "jacobi_sample_multilevel", GENERATE, "load_generate"),
     _github(
-        "hsd-chain",
-        hsd.REPOSITORY,
-        "algorithm_clean, HSD",
-        VERIFY,
-        hsd.load_verify,
-        known=known.HSD,
+        lookahead, "lookahead-greedy", "jacobi_greedy_search_multilevel", GENERATE,
+        "load_generate", True, greedy=True,
     ),
-    _github(
-        "hsd-tree",
-        hsd.TREE,
-        "evaluate_posterior of EAGLE-3H, hsd",
-        TREE,
-        partial(candidates.load_eagle, hsd.TREE, "EAGLE-3H", hsd=True),
-    ),
-    _github(
-        "eagle",
-        "SafeAILab/EAGLE",
-        "evaluate_posterior",
-        TREE,
-        candidates.load_eagle,
-    ),
-    _github(
-        "medusa-typical",
-        "FasterDecoding/Medusa",
-        "evaluate_posterior, typical",
-        TREE,
-        partial(candidates.load_medusa, "typical"),
-        known=known.TYPICAL,
-    ),
-    _github(
-        "medusa-nucleus",
-        "FasterDecoding/Medusa",
-        "evaluate_posterior, nucleus of all",
-        TREE,
-        partial(candidates.load_medusa, "nucleus"),
-        known=known.NUCLEUS,
-    ),
-    _github(
-        "sequoia",
-        sequoia.REPOSITORY,
-        "SpecTree.verify",
-        STEP,
-        sequoia.load_step,
-        known=known.SEQUOIA,
-    ),
-    _github(
-        "lookahead",
-        lookahead.REPOSITORY,
-        "jacobi_sample_multilevel",
-        GENERATE,
-        lookahead.load_generate,
-    ),
-    _github(
-        "lookahead-greedy",
-        lookahead.REPOSITORY,
-        "jacobi_greedy_search_multilevel",
-        GENERATE,
-        partial(lookahead.load_generate, greedy=True),
-        greedy=True,
-    ),
-)
+)  # fmt: skip

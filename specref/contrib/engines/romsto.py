@@ -18,11 +18,6 @@ def load_generate(ngrams: bool = False) -> Callable[..., Any]:
     """A loop under the contract ``generate``, three drafts at a time.
 
     Three tokens are asked for at least: with fewer it drafts nothing, and divides by their number.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
     """
     require(PACKAGES, "pip install torch transformers termcolor")
     from specref.contrib.engines.toy_steps import on_toys

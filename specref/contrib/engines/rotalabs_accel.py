@@ -23,11 +23,6 @@ def load_verify() -> Callable[..., Any]:
     """The function under the contract ``verify``, with its own `top_p` of 0.9 for bonus tokens.
 
     With 1.0, which filters nothing, 1.1.1 raises a `TypeError` where all drafts are accepted.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
     """
     require(PACKAGES, REMEDY)
     from torch import tensor

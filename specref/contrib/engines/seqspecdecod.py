@@ -18,13 +18,7 @@ STEPS = {
 
 
 def load_step(kind: str) -> Callable[..., Any]:
-    """One iteration under the contract ``step``; the second and third declare no rule.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, or has no such function with these parameters.
-    """
+    """One iteration under the contract ``step``; the second and third declare no rule."""
     require(PACKAGES, REMEDY)
     from specref.contrib.engines.toy_steps import on_toys
 

@@ -22,11 +22,6 @@ def load_step() -> Callable[..., Any]:
 
     The root has two children, every other node one. The constructor of the class, which wants
     engines, is not called: its attributes are set.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its functions have other parameters.
     """
     require(PACKAGES, "pip install torch transformers")
     import torch

@@ -22,11 +22,6 @@ def load_verify(block: bool = False) -> Callable[..., Any]:
 
     The file is read alone: the package asks for many others. Without CUDA it runs in Triton's
     interpreter, for which ``TRITON_INTERPRET=1`` must be set before Python starts.
-
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, the kernel has other parameters, or there is nothing to run it.
     """
     require(PACKAGES, "pip install torch triton")
     import torch

@@ -29,11 +29,6 @@ def load_verify(jit: bool = True) -> Callable[..., Any]:
     jit : bool
         `jit_speculate`, which its scripts set by default. False is what `Config` says; its
         synchronous speculator then names no cache hits.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
     """
     require(PACKAGES, "pip install torch transformers")
     from torch import arange, cat, multinomial, nn, tensor

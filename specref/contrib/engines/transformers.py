@@ -25,13 +25,7 @@ __all__ = ["NotInstalledError", "load_verify"]
 
 
 def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
-    """The function under test as an implementation of the contract ``verify``, row by row.
-
-    Raises
-    ------
-    NotInstalledError
-        transformers or torch is missing, or the function is not there, or has other parameters.
-    """
+    """The function under test as an implementation of the contract ``verify``, row by row."""
     require(PACKAGES, REMEDY)
     import torch
 

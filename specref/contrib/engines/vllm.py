@@ -36,12 +36,6 @@ OFF_BY_DEFAULT = (
 def load_verify(greedy: bool = False) -> Callable[..., Any]:
     """The function with probabilities or logits of the target, as its signature says; on CUDA if
     there is any. With `greedy` all requests are.
-
-    Raises
-    ------
-    NotInstalledError
-        vllm or torch is missing, the parameters of the function are not known, or it cannot be
-        called on this machine.
     """
     require(PACKAGES, REMEDY)
     from torch import cuda, full, int32, ones
