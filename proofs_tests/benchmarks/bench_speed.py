@@ -13,8 +13,7 @@ import numpy as np
 from specref.contrib.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
 from specref.contrib.speed.latency import staircase
 from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
-from specref.contrib.speed.simulation import compare_schedulers, simulate_speed
-from specref.contrib.speed.tallies import SpeedReport
+from specref.contrib.speed.simulation import SpeedReport, compare_schedulers, simulate_speed
 from specref.contrib.speed.traces import Classes, Source, Traces, constant
 from specref.report.palette import BLUE, GREEN, PALE, VERMILLION
 from specref.theory.goodput import allocation, best, first_decline, goodputs

@@ -34,8 +34,14 @@ from specref.algorithms import companion, slem, standard
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import companion_acceptance, similarity
-from specref.contrib.speed.companion import accepted_length_law, expected_accepted, truncated_law
-from specref.contrib.speed.companion_table import Observation, information_gain, profile
+from specref.contrib.speed.companion_table import (
+    Observation,
+    accepted_length_law,
+    expected_accepted,
+    information_gain,
+    profile,
+    truncated_law,
+)
 from specref.contrib.speed.latency import staircase
 from specref.distributions import (
     as_distribution,

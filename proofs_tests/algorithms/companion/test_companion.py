@@ -35,7 +35,7 @@ from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import similarity
 from specref.chance import Traced, enumerate_paths
-from specref.contrib.speed.companion import truncated_law
+from specref.contrib.speed.companion_table import truncated_law
 from specref.contrib.speed.speedup import expected_block_length
 from specref.distributions import total_variation, with_temperature
 from specref.models import as_float, hashed_model, iid_model

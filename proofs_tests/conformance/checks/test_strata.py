@@ -34,7 +34,7 @@ from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
 from specref.contracts.tree_fixtures import WITH, draw_trees
-from specref.contrib.selftest.triggered import ALL
+from specref.contrib.selftest.trigger_matrix import ALL
 from specref.models import Model, as_float
 from specref.statistics.features import tokens_to_detect
 

@@ -372,7 +372,7 @@ def test_vllm_is_imported_where_its_kernels_are_not_interpreted(
     vllm(rejection_sample)
     del sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr("specref.contrib.engines.vllm_alone.interpreting", lambda: cuda)
+    monkeypatch.setattr("specref.contrib.engines.vllm.interpreting", lambda: cuda)
     with pytest.raises(NotInstalledError, match="rejection_sampler cannot be imported") as error:
         IMPLEMENTATIONS["vllm"].load()
     assert str(error.value).endswith("set TRITON_INTERPRET=1") != cuda

@@ -9,12 +9,14 @@ from click.testing import CliRunner
 from specref.cli import main
 from specref.contrib.selftest import situations
 from specref.contrib.selftest.trigger_matrix import (
+    ALL,
     TriggerMatrix,
     TriggerRow,
+    bugs_at,
     bugs_of,
+    tree_verifier,
     trigger_matrix,
 )
-from specref.contrib.selftest.triggered import ALL, bugs_at, tree_verifier
 from specref.contrib.selftest.triggers import BASE_BUGS, TRIGGERS
 from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
 from specref.report.document import markdown

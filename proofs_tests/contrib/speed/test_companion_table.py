@@ -14,15 +14,17 @@ from specref import Vocabulary, is_lossless
 from specref.algorithms import companion
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.signals import companion_acceptance, similarity
-from specref.contrib.speed.companion import accepted_length_law, expected_accepted, truncated_law
 from specref.contrib.speed.companion_table import (
     AcceptanceTable,
     EmptyBinError,
     Gain,
     Observation,
+    accepted_length_law,
     entropy,
+    expected_accepted,
     information_gain,
     profile,
+    truncated_law,
 )
 from specref.distributions import as_distribution
 from specref.models import hashed_model

@@ -12,8 +12,7 @@ from specref.contrib.speed import budgets
 from specref.contrib.speed.budgets import FirstDecline, Scan, TopDrafts
 from specref.contrib.speed.latency import staircase
 from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
-from specref.contrib.speed.simulation import compare_schedulers
-from specref.contrib.speed.tallies import jain_index, longest_waits
+from specref.contrib.speed.simulation import compare_schedulers, jain_index, longest_waits
 from specref.contrib.speed.traces import Classes, Iterations, constant
 from specref.theory.goodput import allocation, best, first_decline, goodputs
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofs_tests.helpers.vectors.files import CASES, FILES, FOLDER, ROOT, rule
-from specref.contrib.vectors import building, collecting, editions, publishing
-from specref.contrib.vectors.editions import EDITIONS, Edition
+from specref.contrib.vectors import building, collecting, publishing
+from specref.contrib.vectors.building import EDITIONS, Edition
 from specref.vectors import reading
 from specref.vectors.reading import load_cases
 
@@ -74,8 +74,8 @@ def test_a_new_folder_has_the_ids_in_the_order_of_publication(tmp_path, monkeypa
     monkeypatch.setattr(publishing, "FOLDER", older)
     edition = Edition(len(lines), hashlib.sha256("".join(lines).encode()).hexdigest())
     known = {**EDITIONS, "1.99": edition}
-    monkeypatch.setattr(editions, "EDITIONS", known)
-    monkeypatch.setattr(editions, "SPEC_VERSION", "1.99")
+    monkeypatch.setattr(building, "EDITIONS", known)
+    monkeypatch.setattr(building, "SPEC_VERSION", "1.99")
     publishing.write(tmp_path / "newer")
     assert (tmp_path / "newer" / "published.txt").read_text() == "".join(lines)
     assert publishing.differences(tmp_path / "newer") == []

@@ -31,8 +31,8 @@ from specref.chance import Replayed, Traced
 from specref.contrib.vectors import building, collecting, stepping
 from specref.contrib.vectors.cases import StepCase
 from specref.contrib.vectors.collecting import PUBLISHED
-from specref.contrib.vectors.layout import laid_out
 from specref.contrib.vectors.notes import NOTES
+from specref.contrib.vectors.publishing import laid_out
 from specref.rules import RULES
 
 CONVENTIONS = {

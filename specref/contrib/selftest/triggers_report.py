@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from specref.contrib.selftest.trigger_matrix import WANTED, TriggerMatrix, TriggerRow, bugs_of
-from specref.contrib.selftest.triggered import ALL
+from specref.contrib.selftest.trigger_matrix import ALL, WANTED, TriggerMatrix, TriggerRow, bugs_of
 from specref.report.document import Document, Heading, Kind, Part, bullets
 from specref.report.forms import Ids
 from specref.report.layout import Column, Prose, Table

@@ -1,8 +1,7 @@
 """Vocabularies of published models, from packages that carry them; what they have in common."""
 
 from specref.contrib.vocabularies.files import ChangedFileError, VocabularyNotInstalledError
-from specref.contrib.vocabularies.formats import VocabularyFileError
-from specref.contrib.vocabularies.loading import load, load_file
+from specref.contrib.vocabularies.formats import VocabularyFileError, load, load_file
 from specref.contrib.vocabularies.overlap import Overlap, overlap
 from specref.contrib.vocabularies.sources import PUBLISHED
 from specref.contrib.vocabularies.vocabulary import DuplicateBytesError, RealVocabulary, Token

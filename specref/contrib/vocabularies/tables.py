@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specref.contrib.vocabularies.files import VocabularyNotInstalledError
-from specref.contrib.vocabularies.loading import load
+from specref.contrib.vocabularies.formats import load
 from specref.contrib.vocabularies.overlap import Overlap, overlap
 from specref.contrib.vocabularies.round_trips import RoundTrip, probing_texts, round_trip
 from specref.contrib.vocabularies.sources import PUBLISHED
