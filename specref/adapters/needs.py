@@ -77,19 +77,10 @@ def imported_alone(
 ) -> Any:
     """What one file of a package has under a name; nothing else of the package is imported.
 
-    Parameters
-    ----------
-    package, file, name : str
-    remedy : str
-        How to install the package.
-    stand_ins : mapping
-        {module: {name: value}, or a module}: in place of modules of the package. If there are
-        any, the file can import no others of it, and no other names.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no package, or no such file, or it raises anything.
+    * `remedy`: How to install the package.
+    * `stand_ins`: {module: {name: value}, or a module}: in place of modules of the package. If
+      there are any, the file can import no others of it, and no other names.
+    * raises `NotInstalledError`: There is no package, or no such file, or it raises anything.
     """
     module = file_alone(package, file, remedy, stand_ins)
     if not hasattr(module, name):

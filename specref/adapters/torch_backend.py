@@ -31,10 +31,7 @@ def load_verify(
 
     Half precision rounds p and q by one unit each, so two units are declared as tolerance.
 
-    Raises
-    ------
-    NotInstalledError
-        torch is missing.
+    * raises `NotInstalledError`: torch is missing.
 
     Examples
     --------
@@ -52,10 +49,7 @@ def load_verify(
 def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
     """`fused.verify` with the kit's coins; without CUDA in Triton's interpreter, which is slow.
 
-    Raises
-    ------
-    NotInstalledError
-        torch or triton is missing.
+    * raises `NotInstalledError`: torch or triton is missing.
     """
     require(FUSED_PACKAGES, FUSED_REMEDY)
     from specref.torch_backend import fused
@@ -67,10 +61,7 @@ def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified
 def load_fused_on_cuda() -> Verified:
     """`load_fused_verify` on CUDA; the whole kit would take the interpreter hours.
 
-    Raises
-    ------
-    NotInstalledError
-        torch, triton or CUDA is missing.
+    * raises `NotInstalledError`: torch, triton or CUDA is missing.
     """
     require(FUSED_PACKAGES, FUSED_REMEDY)
     from torch import cuda
@@ -87,10 +78,7 @@ def load_verify_block(
 ) -> Verified:
     """`verify_block` with the kit's coins; the last token by a race, or by an inverse CDF.
 
-    Raises
-    ------
-    NotInstalledError
-        torch is missing.
+    * raises `NotInstalledError`: torch is missing.
     """
     require(PACKAGES, REMEDY)
     from specref.torch_backend.verification import block
@@ -102,10 +90,7 @@ def load_verify_block(
 def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
     """`verify` with a seed for each row, drawn from `rng`: tests `randomness.uniforms` as well.
 
-    Raises
-    ------
-    NotInstalledError
-        torch is missing.
+    * raises `NotInstalledError`: torch is missing.
     """
     require(PACKAGES, REMEDY)
     from torch import from_numpy
@@ -132,10 +117,7 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
 def load_verify_ragged(device: str = "cpu", dtype: Dtype = "float64") -> Callable[..., Any]:
     """`verify` for drafts of all requests in one array, with logits, temperatures and seeds.
 
-    Raises
-    ------
-    NotInstalledError
-        torch is missing.
+    * raises `NotInstalledError`: torch is missing.
     """
     require(PACKAGES, REMEDY)
     import torch
@@ -179,10 +161,7 @@ def load_verify_tree(
 ) -> Verified:
     """`verify_tree` with the kit's coins; the last token by a race.
 
-    Raises
-    ------
-    NotInstalledError
-        torch is missing.
+    * raises `NotInstalledError`: torch is missing.
     """
     require(PACKAGES, REMEDY)
     from torch import from_numpy

@@ -24,10 +24,7 @@ declare_option = click.option(
 def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
     """Claims as NAME=VALUE; values are true, false, none, numbers or words.
 
-    Raises
-    ------
-    ValueError
-        No equals sign.
+    * raises `ValueError`: No equals sign.
 
     Examples
     --------

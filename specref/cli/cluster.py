@@ -23,20 +23,10 @@ cluster_option = click.option(
 def executor_of(workers: int, cluster: str | None) -> Iterator[Executor | None]:
     """The executor that --workers and --cluster ask for; None for this process.
 
-    Parameters
-    ----------
-    workers : int
-    cluster : str or None
-        The address of a Dask scheduler.
-
-    Raises
-    ------
-    ImportError
-        `distributed` is missing, here or where a worker looks for specref.
-    OSError
-        Workers died, or the cluster does not answer or has no workers.
-    ValueError
-        Both are given, or a worker has another version of specref.
+    * `cluster`: The address of a Dask scheduler.
+    * raises `ImportError`: `distributed` is missing, here or where a worker looks for specref.
+    * raises `OSError`: Workers died, or the cluster does not answer or has no workers.
+    * raises `ValueError`: Both are given, or a worker has another version of specref.
     """
     if cluster is None:
         with worker_processes(workers) as pool:

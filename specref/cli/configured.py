@@ -33,10 +33,7 @@ class Configured(click.Command):
 def configured(parameters: list[click.Parameter], folder: Path) -> Mapping[str, Any]:
     """{parameter: default} from the nearest pyproject.toml that has the table.
 
-    Raises
-    ------
-    ValueError
-        The file cannot be read, or has a key that is no option.
+    * raises `ValueError`: The file cannot be read, or has a key that is no option.
     """
     for place in (folder, *folder.parents):
         file = place / FILE

@@ -41,12 +41,7 @@ all processes of a group, and the parent of this one passes it on."""
 
 
 class Verdict(SystemExit):
-    """The end of a command, with its exit code; any other `SystemExit` is raised by judged code.
-
-    Parameters
-    ----------
-    code : int
-    """
+    """The end of a command, with its exit code; other `SystemExit`s are raised by judged code."""
 
 
 def leave(code: int) -> NoReturn:
@@ -114,11 +109,6 @@ def show(report: RenderableType, json_file: str | None) -> None:
     """Print a report for people, unless standard output is for JSON.
 
     It is as wide as the terminal, or as COLUMNS says; 80 columns into a file or a pipe.
-
-    Parameters
-    ----------
-    report : renderable
-    json_file : str or None
     """
     if json_file != STDOUT:
         told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
@@ -142,14 +132,8 @@ def deliver(
 ) -> None:
     """Print a result, and write it where it was asked for.
 
-    Parameters
-    ----------
-    told : Document
-    record : str
-        The same as JSON.
-    json_file, html_file, markdown_file : str or None
-    given : (str, str)
-        What a page says that the run was given, as the seed: names and values.
+    * `record`: The same as JSON.
+    * `given` (str, str): What a page says that the run was given, as the seed: names and values.
     """
     show(told, json_file)
     if json_file:
@@ -172,12 +156,8 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     The function takes a count, a second argument for what is being done now, a third for a line
     to print, and the seconds that are left, if more is known of them than the count says.
 
-    Parameters
-    ----------
-    total : int
-        Where the count ends.
-    unit : str
-        What is counted: "cases", "trials".
+    * `total`: Where the count ends.
+    * `unit`: What is counted: "cases", "trials".
     """
     console = Console(stderr=True, no_color=uncoloured())
     at = noted()

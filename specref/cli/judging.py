@@ -105,20 +105,12 @@ class Shown:
 class Asked:
     """What the command line asks for, whatever is judged.
 
-    Attributes
-    ----------
-    contract, expected : str, optional
-        Instead of what a registered name is made for, and beside what it is expected to fail.
-    options : CheckOptions
-        Without what depends on the implementation.
-    wanted : Wanted
-        The shapes to judge it at besides.
-    workers : int
-    cluster : str, optional
-    failures_at_once : bool
-        Whether the first failure is said when it comes.
-    started : float
-        When the command began, as `time.perf_counter` counts.
+    * `contract`, `expected`: Instead of what a registered name is made for, and beside what it is
+      expected to fail.
+    * `options`: Without what depends on the implementation.
+    * `wanted`: The shapes to judge it at besides.
+    * `failures_at_once`: Whether the first failure is said when it comes.
+    * `started`: When the command began, as `time.perf_counter` counts.
     """
 
     contract: str | None

@@ -23,18 +23,10 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     A module is looked for in the current folder first; a file may import its neighbours, and
     what is in the current folder.
 
-    Parameters
-    ----------
-    name : str
-    argument : str
-        What it is called in error messages.
-
-    Raises
-    ------
-    ImportError
-        The module cannot be imported, or raised while it was.
-    ValueError
-        No colon in the name, or the module has no such function, or that is not callable.
+    * `argument`: What it is called in error messages.
+    * raises `ImportError`: The module cannot be imported, or raised while it was.
+    * raises `ValueError`: No colon in the name, or the module has no such function, or that is not
+      callable.
 
     Examples
     --------
@@ -73,12 +65,8 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
 class Loaded:
     """A loaded function that another process loads again, by its name, when it is sent there.
 
-    Parameters
-    ----------
-    name : str
-        As `load_function` takes it.
-    function : callable
-        What it names here.
+    * `name`: As `load_function` takes it.
+    * `function`: What it names here.
 
     Examples
     --------

@@ -34,10 +34,7 @@ class Option(click.Option):
 class InSections(click.Command):
     """A command whose options are listed in sections.
 
-    Attributes
-    ----------
-    sections : mapping
-        {title: names of parameters}; the last takes those that are in none.
+    * `sections`: {title: names of parameters}; the last takes those that are in none.
     """
 
     sections: ClassVar[Mapping[str, Iterable[str]]] = {}

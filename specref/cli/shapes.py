@@ -60,10 +60,7 @@ class Wanted(NamedTuple):
 def read_shape(text: str) -> Mapping[str, str]:
     """A shape that is written NAME=VALUE,NAME=VALUE.
 
-    Raises
-    ------
-    ValueError
-        A name is unknown, or a size is no integer.
+    * raises `ValueError`: A name is unknown, or a size is no integer.
 
     Examples
     --------

@@ -24,20 +24,12 @@ EXAMPLES, PROCESS = "examples.", "process:"
 class Target:
     """An implementation to judge.
 
-    Attributes
-    ----------
-    contract : Contract or None
-        What it is made for; None if its name does not say.
-    expected : mapping
-        {id of a check: reason} of known deviations.
-    claims : mapping
-        What it claims besides what it carries.
-    detect_tv : float or None
-        For slow ones, what is detected unless something else is asked for.
-    timeout : float or None
-        Seconds for a call; None for a program, which keeps the time itself.
-    close : callable
-        Ends what was started to judge it.
+    * `contract`: What it is made for; None if its name does not say.
+    * `expected`: {id of a check: reason} of known deviations.
+    * `claims`: What it claims besides what it carries.
+    * `detect_tv`: For slow ones, what is detected unless something else is asked for.
+    * `timeout`: Seconds for a call; None for a program, which keeps the time itself.
+    * `close`: Ends what was started to judge it.
     """
 
     name: str
@@ -60,14 +52,10 @@ def find_targets(
     registered name with a contract, such as transformers with generate, is all that are
     registered for it. ``process:COMMAND`` is a program, which is started.
 
-    Raises
-    ------
-    CannotStartError
-        The program cannot be started, or does not speak the protocol.
-    ImportError
-        The module, or the package of a registered implementation, cannot be imported.
-    ValueError
-        No such name or function.
+    * raises `CannotStartError`: The program cannot be started, or does not speak the protocol.
+    * raises `ImportError`: The module, or the package of a registered implementation, cannot be
+      imported.
+    * raises `ValueError`: No such name or function.
 
     Examples
     --------
@@ -91,12 +79,8 @@ def find_targets(
 class LoadTarget:
     """Loads the implementation of a target, by its name, in whichever process calls it.
 
-    Attributes
-    ----------
-    name : str
-        Of a `Target`.
-    timeout : float
-        Seconds for a call, for a program.
+    * `name`: Of a `Target`.
+    * `timeout`: Seconds for a call, for a program.
 
     Examples
     --------
@@ -158,10 +142,7 @@ def _program(name: str, contract: str | None, timeout: float) -> Target:
 def registered(name: str) -> Target:
     """A registered implementation, loaded.
 
-    Raises
-    ------
-    NotInstalledError
-        Its package is missing.
+    * raises `NotInstalledError`: Its package is missing.
     """
     one = IMPLEMENTATIONS[name]
     ids = {check.id for check in CHECKS}

@@ -24,15 +24,8 @@ def cores() -> int:
 def worker_processes(count: int) -> Iterator[Executor | None]:
     """A pool of processes, or None for one worker, which is this process.
 
-    Parameters
-    ----------
-    count : int
-        At least 1.
-
-    Raises
-    ------
-    OSError
-        A worker died.
+    * `count`: At least 1.
+    * raises `OSError`: A worker died.
     """
     if count == 1:
         yield None

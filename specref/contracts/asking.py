@@ -45,10 +45,8 @@ SEEDS = 2**31 - 1
 def read_text(raw: Any, engine: Engine, budget: int) -> Text:
     """Check and convert an answer.
 
-    Raises
-    ------
-    BrokenContractError
-        It is not a text of `budget` tokens or up to EOS, or its counters cannot be true.
+    * raises `BrokenContractError`: It is not a text of `budget` tokens or up to EOS, or its
+      counters cannot be true.
 
     Examples
     --------
@@ -103,12 +101,9 @@ def _counters(text: Text) -> tuple[int | None, int | None]:
 class Drafts:
     """What the counters of an engine said of the texts of a sampler.
 
-    Attributes
-    ----------
-    texts, uncounted : int
-        Texts, and those without counters.
-    proposed, accepted : int or None
-        Draft tokens; `proposed` is None if some texts only count what was accepted.
+    * `texts`, `uncounted`: Texts, and those without counters.
+    * `proposed`, `accepted`: Draft tokens; `proposed` is None if some texts only count what was
+      accepted.
     """
 
     texts: int = 0
@@ -155,21 +150,11 @@ class Drafts:
 class Asking:
     """A sampler of the texts of an engine, in one mode; one question at a time.
 
-    Parameters
-    ----------
-    subject : Subject
-        With the engine as its function, and the timeout of a question.
-    mode : {"speculative", "plain"}
-    journal : Journal, optional
-        Where texts are written, and taken from if an earlier run got them.
-    budget : int, optional
-        Of every text; by default the engine's `tokens`.
-
-    Attributes
-    ----------
-    drafts : Drafts
-    taken : int
-        How many texts came from the journal.
+    * `subject`: With the engine as its function, and the timeout of a question.
+    * `mode` ({"speculative", "plain"})
+    * `journal`: Where texts are written, and taken from if an earlier run got them.
+    * `budget`: Of every text; by default the engine's `tokens`.
+    * `taken`: How many texts came from the journal.
     """
 
     def __init__(
@@ -188,12 +173,9 @@ class Asking:
     def texts(self, questions: list[tuple[Tokens, int, int]]) -> list[Text]:
         """The answers to (prompt, budget, seed), in order.
 
-        Raises
-        ------
-        BrokenContractError
-            The engine raised, did not answer in time (`HungError`), or gave no valid text.
-        OSError
-            The journal cannot be written.
+        * raises `BrokenContractError`: The engine raised, did not answer in time (`HungError`), or
+          gave no valid text.
+        * raises `OSError`: The journal cannot be written.
         """
         deadline, found = Deadline(), list[Text]()
         unwritten: list[OSError] = []
@@ -298,12 +280,8 @@ class EngineRaisedError(Exception):
 def isolated(engine: Engine, load: Callable[[], Any]) -> Engine:
     """The same engine, asked in another process, which is started when it is first needed.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its functions are not called.
-    load : callable
-        Returns the engine; picklable, since it is called in the other process.
+    * `engine`: Its functions are not called.
+    * `load`: Returns the engine; picklable, since it is called in the other process.
     """
     child = Child(load)
     plain = None if engine.plain is None else partial(child.ask, PLAIN)
@@ -323,10 +301,7 @@ class Child:
     def ask(self, mode: str, prompt: Tokens, budget: int, seed: int) -> Text:
         """The answer of a mode.
 
-        Raises
-        ------
-        EngineDiedError, EngineRaisedError
-            There is none.
+        * raises `EngineDiedError`, `EngineRaisedError`: There is none.
         """
         waiting, given_up = True, False
 

@@ -105,12 +105,9 @@ def joined(answers: Sequence[Answer]) -> Answer:
 def read_answer(raw: Any, batch: Batch) -> Answer:
     """Check and convert what an implementation returned.
 
-    Raises
-    ------
-    BrokenContractError
-        It is not a pair of integer arrays of the right shapes, an id is out of range, counts
-        do not match tokens, or a token before the last is not a draft; with the first row for
-        which that is so.
+    * raises `BrokenContractError`: It is not a pair of integer arrays of the right shapes, an id
+      is out of range, counts do not match tokens, or a token before the last is not a draft; with
+      the first row for which that is so.
     """
     answer = usual(raw, batch) or _converted(raw, batch)
     if not valid(answer, batch):
@@ -333,12 +330,9 @@ def batch_of_one(
 ) -> TreeBatch:
     """A batch with a single tree.
 
-    Parameters
-    ----------
-    tokens, parents : list of int
-        Token and parent of each node.
-    p : ndarray, shape (nodes + 1, V)
-    q : ndarray, shape (nodes, V), optional
+    * `tokens`, `parents`: Token and parent of each node.
+    * `p` (ndarray, shape (nodes + 1, V))
+    * `q` (ndarray, shape (nodes, V), optional)
     """
     nodes, one = np.array([tokens], dtype=np.int64), np.zeros(1, dtype=np.int64)
     above = np.array([parents], dtype=np.int64)

@@ -43,12 +43,9 @@ def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
     The number repeats every three positions, and is never the same for target and draft: code
     that takes the exponential of a logit for a probability, without normalising, is wrong.
 
-    Parameters
-    ----------
-    name : {"target_probs", "draft_probs"}
-    laws : ndarray, shape (B, positions, V)
-    scale : float
-        Factor on the numbers that are added.
+    * `name` ({"target_probs", "draft_probs"})
+    * `laws` (ndarray, shape (B, positions, V))
+    * `scale`: Factor on the numbers that are added.
 
     Examples
     --------
@@ -66,30 +63,15 @@ def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
 class Verifier:
     """An implementation of the contract ``verify``, called batch by batch.
 
-    Parameters
-    ----------
-    implementation : callable
-    capabilities : Capabilities
-        Its largest batch, kind of arrays, dtype and so on.
-    timeout : float or None
-        Seconds for a call.
-
-    Attributes
-    ----------
-    copies : bool
-        Whether it is given copies of laws; else the laws of a batch serve one call.
-    sizes_named : bool
-        Whether a user asked for the sizes of the calls; else large ones may fail.
-    limits : Limits
-        The sizes that could not be tried.
-    kinds : mapping
-        As from `kinds_of`.
-    sizes : tuple of int
-        Those of the last call, as `Batch.sizes`.
-    temperatures_met : set of float
-        What requests had so far, if it is given temperatures.
-    of_some : bool
-        Whether only some requests of a call have a generator of their own.
+    * `capabilities`: Its largest batch, kind of arrays, dtype and so on.
+    * `timeout`: Seconds for a call.
+    * `copies`: Whether it is given copies of laws; else the laws of a batch serve one call.
+    * `sizes_named`: Whether a user asked for the sizes of the calls; else large ones may fail.
+    * `limits`: The sizes that could not be tried.
+    * `kinds`: As from `kinds_of`.
+    * `sizes`: Those of the last call, as `Batch.sizes`.
+    * `temperatures_met`: What requests had so far, if it is given temperatures.
+    * `of_some`: Whether only some requests of a call have a generator of their own.
     """
 
     copies: bool = True
@@ -338,10 +320,7 @@ class Verifier:
     def read_answer(self, raw: Any, batch: Batch) -> Answer:
         """What an implementation returned, checked and converted.
 
-        Raises
-        ------
-        BrokenContractError
-            As for `batch.read_answer`.
+        * raises `BrokenContractError`: As for `batch.read_answer`.
         """
         return read_answer(raw, batch)
 

@@ -170,10 +170,8 @@ def capable(**claims: Unpack[Claims]) -> Callable[[F], F]:
 def capabilities_of(implementation: Callable[..., Any], **claims: Unpack[Claims]) -> Capabilities:
     """The record of an implementation, with some claims overridden.
 
-    Raises
-    ------
-    TypeError
-        A claim is unknown, or the implementation is of a kind that cannot make it.
+    * raises `TypeError`: A claim is unknown, or the implementation is of a kind that cannot make
+      it.
     """
     names = {field.name for field in fields(Capabilities)}
     for name in claims.keys() - names:

@@ -196,12 +196,8 @@ class Contract(ABC):
 class BatchContract(Contract):
     """A contract of functions that verify a batch of drafts.
 
-    Attributes
-    ----------
-    one_hot_fixture : str
-        The fixture for drafts without laws.
-    laws_optional : bool
-        Whether the laws of any batch may be left out.
+    * `one_hot_fixture`: The fixture for drafts without laws.
+    * `laws_optional`: Whether the laws of any batch may be left out.
     """
 
     one_hot_fixture: ClassVar[str] = "wide"

@@ -17,12 +17,8 @@ from specref.arrays import one_hot_rows
 class BrokenContractError(Exception):
     """An implementation raised, did not return, or returned an invalid answer.
 
-    Attributes
-    ----------
-    row : int or None
-        The first offending row of its batch.
-    evidence : dict
-        Machine-readable facts; with the data of the row if it is known.
+    * `row`: The first offending row of its batch.
+    * `evidence`: Machine-readable facts; with the data of the row if it is known.
     """
 
     def __init__(self, message: str, row: int | None = None) -> None:
@@ -34,14 +30,9 @@ class BrokenContractError(Exception):
 class UntriedError(BrokenContractError):
     """An implementation cannot be tried in a situation that no contract makes it take.
 
-    Attributes
-    ----------
-    situation, why : str
-        In a few words: "without draft_probs", "raises TypeError".
-    claim : str or None
-        The claim that leaves the situation out; None if there is none.
-    by_size : bool
-        Whether it is the size of the call, or of the work, that stands in the way.
+    * `situation`, `why`: In a few words: "without draft_probs", "raises TypeError".
+    * `claim`: The claim that leaves the situation out; None if there is none.
+    * `by_size`: Whether it is the size of the call, or of the work, that stands in the way.
     """
 
     def __init__(
@@ -82,15 +73,9 @@ MEMORY = ("out of memory", "can't allocate memory", "unable to allocate")
 class Situation(NamedTuple):
     """Something optional of a call.
 
-    Attributes
-    ----------
-    claim : str
-        The claim that leaves it out, where it is False.
-    said, hint : str
-    refused : str
-        What checks say that an implementation does not take, where it is left out.
-    usual : callable
-        A call -> the same without it; None if the call has nothing of it.
+    * `claim`: The claim that leaves it out, where it is False.
+    * `refused`: What checks say that an implementation does not take, where it is left out.
+    * `usual`: A call -> the same without it; None if the call has nothing of it.
     """
 
     claim: str
@@ -171,10 +156,7 @@ SITUATIONS = (
 def stumbled(batch: "Batch", raises: "Callable[[Batch], bool]") -> Situation | None:
     """Which optional situation makes a call raise; None if the rest of it does.
 
-    Parameters
-    ----------
-    raises : callable
-        Whether such a call raises, when it is made now.
+    * `raises`: Whether such a call raises, when it is made now.
     """
     for one in SITUATIONS:
         usual = one.usual(batch)
@@ -231,13 +213,9 @@ def told_sizes(sizes: Sequence[int]) -> str:
 class Limits:
     """The sizes at which an implementation took too long, or too much memory.
 
-    Attributes
-    ----------
-    reached : list of (tuple of int, UntriedError)
-    most : float or None
-        Seconds for all large calls of one size in a check; None for as many as it takes.
-    spent : dict
-        {sizes: seconds of such calls so far}.
+    * `reached` (list of (tuple of int, UntriedError))
+    * `most`: Seconds for all large calls of one size in a check; None for as many as it takes.
+    * `spent`: {sizes: seconds of such calls so far}.
     """
 
     reached: list[tuple[tuple[int, ...], UntriedError]] = field(default_factory=list)

@@ -37,14 +37,9 @@ class Place:
 class Fixture:
     """A pair of models and the places at which a sampler is tried, all in the same batch.
 
-    Attributes
-    ----------
-    places : tuple of Place
-        Places with different numbers of drafts, including 0, so that batches are ragged.
-    ragged : bool
-        Whether rows of a batch may have different numbers of drafts.
-    drafter_known : bool
-        False if the drafter stands in for one of which nothing is known.
+    * `places`: Places with different numbers of drafts, including 0, so that batches are ragged.
+    * `ragged`: Whether rows of a batch may have different numbers of drafts.
+    * `drafter_known`: False if the drafter stands in for one of which nothing is known.
     """
 
     name: str
@@ -103,14 +98,10 @@ CHAIN_FIXTURES: Mapping[str, Fixture] = MappingProxyType(
 class Rows:
     """The laws after every prefix of every place, as tables.
 
-    Attributes
-    ----------
-    root : ndarray of int, shape (places,)
-        The node of each place.
-    p, q : ndarray, shape (nodes, V)
-        NaN for q where the tables end: nothing is drafted there.
-    child : ndarray of int, shape (nodes, V)
-        -1 where the tables end.
+    * `root` (ndarray of int, shape (places,)): The node of each place.
+    * `p`, `q` (ndarray, shape (nodes, V)): NaN for q where the tables end: nothing is drafted
+      there.
+    * `child` (ndarray of int, shape (nodes, V)): -1 where the tables end.
     """
 
     root: Ints

@@ -24,12 +24,8 @@ from specref.zoo.fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
 class TwoVocabularies(Fixture):
     """A pair of models with two vocabularies.
 
-    Attributes
-    ----------
-    rules : tuple of str
-        The rules that take such vocabularies.
-    longest : int
-        The largest number of tokens of a block.
+    * `rules`: The rules that take such vocabularies.
+    * `longest`: The largest number of tokens of a block.
     """
 
     rules: tuple[str, ...] = ()

@@ -30,15 +30,8 @@ def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     A call that does not return in time loses the lock, and what `begin` did is undone then. The
     wait for other calls does not count towards the timeout.
 
-    Parameters
-    ----------
-    begin : callable
-        Changes the state of the process, and returns a function that undoes it.
-
-    Raises
-    ------
-    HungError
-        A call without a time limit has held the lock for too long.
+    * `begin`: Changes the state of the process, and returns a function that undoes it.
+    * raises `HungError`: A call without a time limit has held the lock for too long.
     """
     if _MINE.get():
         undo = begin()
@@ -126,12 +119,8 @@ def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
 
     Only one call at a time, as for `global_randomness`.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        One number is drawn from it.
-    device : str
-        The device whose generator is restored too.
+    * `rng`: One number is drawn from it.
+    * `device`: The device whose generator is restored too.
 
     Examples
     --------
@@ -164,10 +153,6 @@ def seed_all(seed: int) -> None:
 
     Without an accelerator `torch.manual_seed` formats a stack trace for each kind that there
     could be, which takes longer than many a call of user code.
-
-    Parameters
-    ----------
-    seed : int
 
     Examples
     --------
@@ -234,10 +219,7 @@ def available() -> int | None:
 def field(file: Path, name: str) -> int:
     """The number of a field of a file of ``/proc``.
 
-    Raises
-    ------
-    OSError, ValueError
-        There is no such file, or no such field.
+    * raises `OSError`, `ValueError`: There is no such file, or no such field.
     """
     for line in file.read_text().splitlines():
         key, _, value = line.partition(":")

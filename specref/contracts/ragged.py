@@ -35,10 +35,7 @@ PARAMETERS = (DRAFTS, *LENGTHS, *TARGETS, *DRAFT_LAWS, *SPARSE, *BONUS, *OTHERS,
 def named(function: Callable[..., Any]) -> frozenset[str]:
     """The parameters of the contract that a function has.
 
-    Raises
-    ------
-    TypeError
-        Its parameters cannot be read, as those of some compiled functions.
+    * raises `TypeError`: Its parameters cannot be read, as those of some compiled functions.
 
     Examples
     --------
@@ -226,10 +223,7 @@ def likeliest(laws: Floats) -> tuple[Ints, Floats]:
 def padded(raw: Any, batch: Batch) -> Any:
     """(tokens, counts) as the contract ``verify`` has them; what cannot be read is left as it is.
 
-    Parameters
-    ----------
-    raw : array, list of lists, or tuple of array and counts
-        Without counts, a row ends at its first -1. With them, nothing after so many is read.
+    * `raw`: Without counts, a row ends at its first -1. With them, nothing after so many is read.
 
     Examples
     --------
@@ -370,11 +364,8 @@ class RaggedContract(VerifyContract):
     def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:
         """The claims, with what the names of parameters say: whether any are logits.
 
-        Raises
-        ------
-        ValueError
-            Logits are claimed where no parameter has any, a rule where no parameter has q, or
-            `greedy_at_zero` where no parameter is `temperature`.
+        * raises `ValueError`: Logits are claimed where no parameter has any, a rule where no
+          parameter has q, or `greedy_at_zero` where no parameter is `temperature`.
         """
         names = named(function)
         logits = {"target_logits", "draft_logits", "bonus_logits"}

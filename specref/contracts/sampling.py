@@ -36,10 +36,7 @@ def until_end(fixture: Fixture, tokens: Tokens) -> Tokens:
 def check_end(fixture: Fixture, tokens: Tokens, place: str = "") -> None:
     """Raise if a block or text goes on after EOS.
 
-    Raises
-    ------
-    BrokenContractError
-        It does; `place` says where.
+    * raises `BrokenContractError`: It does; `place` says where.
     """
     if until_end(fixture, tokens) != tokens:
         where = f" ({place})" if place else ""
@@ -53,10 +50,7 @@ def check_end(fixture: Fixture, tokens: Tokens, place: str = "") -> None:
 def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
     """Check and convert a block or text.
 
-    Raises
-    ------
-    BrokenContractError
-        It is not a sequence of 1 to `longest` token ids.
+    * raises `BrokenContractError`: It is not a sequence of 1 to `longest` token ids.
     """
     try:
         values = raw.tolist() if hasattr(raw, "tolist") else raw
@@ -192,19 +186,12 @@ class Batches(ABC):
 class Steps:
     """One block, or a text of several, from a user function of two models.
 
-    Parameters
-    ----------
-    call : callable
-        (place, rng) -> token ids.
-    fixture : Fixture
-    longest : int
-        The most tokens that a call may return.
-    drafted : bool
-        Whether a call may return no more than one for each draft of its place, and one after them.
-    timeout : float or None
-        Seconds for a call.
-    advance : callable
-        Called with 1 after each call.
+    * `call`: (place, rng) -> token ids.
+    * `longest`: The most tokens that a call may return.
+    * `drafted`: Whether a call may return no more than one for each draft of its place, and one
+      after them.
+    * `timeout`: Seconds for a call.
+    * `advance`: Called with 1 after each call.
     """
 
     def __init__(

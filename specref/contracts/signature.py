@@ -31,10 +31,7 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
     """Which of the named parameters a function declares.
 
-    Raises
-    ------
-    TypeError
-        The implementation is not callable.
+    * raises `TypeError`: The implementation is not callable.
 
     Examples
     --------
@@ -130,23 +127,11 @@ def by_position(
 ) -> Read:
     """The claims of a function that is given laws by position, with those of its names.
 
-    Parameters
-    ----------
-    positional : sequence of str
-        What the contract passes, in order.
-    explicit : iterable of str
-        The names of what was claimed, and does not hold by default alone.
-
-    Returns
-    -------
-    Capabilities
-    tuple of str
-        What is told of it.
-
-    Raises
-    ------
-    ValueError
-        Its names say something else than a claim, or than the order of the contract.
+    * `positional`: What the contract passes, in order.
+    * `explicit`: The names of what was claimed, and does not hold by default alone.
+    * returns: What is told of it.
+    * raises `ValueError`: Its names say something else than a claim, or than the order of the
+      contract.
     """
     parameters = placed(function)[: len(positional)]
     _in_order(parameters, positional)
@@ -203,10 +188,8 @@ def of_arrays(
 ) -> Read:
     """The claims of a function, with those of its annotations and defaults: tensors or arrays.
 
-    Raises
-    ------
-    ValueError
-        They say something else than a claim, or of randomness than what is given.
+    * raises `ValueError`: They say something else than a claim, or of randomness than what is
+      given.
     """
     known = parameters_of(function).values()
     some = ("it is given generators of every other request",) * of_some(function)

@@ -36,10 +36,7 @@ CONTRACTS: Mapping[str, Contract] = MappingProxyType(
 def contract_named(name: Contract | str) -> Contract:
     """The contract of a name.
 
-    Raises
-    ------
-    ValueError
-        There is no such contract.
+    * raises `ValueError`: There is no such contract.
     """
     if str(name) not in CONTRACTS:
         raise ValueError(f"contract = {str(name)!r}: expected one of {list(CONTRACTS)}")

@@ -251,18 +251,9 @@ class Journal:
     The first line says which engine it is; each other line is a question and its answer. A line
     that a killed process left unfinished is dropped.
 
-    Parameters
-    ----------
-    path : str or Path
-    engine : mapping
-        What tells this engine from others, as JSON can hold it.
-
-    Raises
-    ------
-    ValueError
-        The file is not of this format, or of another engine.
-    OSError
-        It cannot be read or written.
+    * `engine`: What tells this engine from others, as JSON can hold it.
+    * raises `ValueError`: The file is not of this format, or of another engine.
+    * raises `OSError`: It cannot be read or written.
 
     Examples
     --------

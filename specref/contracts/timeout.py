@@ -43,17 +43,9 @@ class HungError(BrokenContractError):
 class Deadline:
     """The time at which user code last returned, in work that calls it many times.
 
-    Parameters
-    ----------
-    most : float, optional
-        Seconds for all of the work.
-
-    Attributes
-    ----------
-    asked : callable, optional
-        Says what it was asked for last.
-    limit : float, optional
-        Seconds for that call, if no contract makes it take so large a call.
+    * `most`: Seconds for all of the work.
+    * `asked`: Says what it was asked for last.
+    * `limit`: Seconds for that call, if no contract makes it take so large a call.
     """
 
     def __init__(self, most: float | None = None) -> None:
@@ -70,12 +62,9 @@ class Deadline:
     def left(self, seconds: float | None) -> float:
         """Seconds until user code is late, where a call may take so many.
 
-        Raises
-        ------
-        HungError
-            A call did not return in time.
-        UntriedError
-            It is so large that this says nothing, or the work as a whole takes too long.
+        * raises `HungError`: A call did not return in time.
+        * raises `UntriedError`: It is so large that this says nothing, or the work as a whole
+          takes too long.
         """
         now, ask, limit = time.monotonic(), self.asked, self.limit
         asked = f" ({ask()})" if ask else ""
@@ -138,20 +127,10 @@ def within(
 ) -> Result:
     """Run `work` on a thread of its own, which is abandoned if it does not return in time.
 
-    Parameters
-    ----------
-    seconds : float or None
-        The timeout; None for none.
-    work : callable
-    deadline : Deadline, optional
-        If `work` restarts it, the time counts from the last restart.
-
-    Raises
-    ------
-    BrokenContractError
-        The work raised, or (`HungError`) did not return.
-    UntriedError
-        As for `Deadline.left`.
+    * `seconds`: The timeout; None for none.
+    * `deadline`: If `work` restarts it, the time counts from the last restart.
+    * raises `BrokenContractError`: The work raised, or (`HungError`) did not return.
+    * raises `UntriedError`: As for `Deadline.left`.
 
     Examples
     --------

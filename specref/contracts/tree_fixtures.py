@@ -28,10 +28,8 @@ TOP: Way = "likeliest"
 class TreePlace(Place):
     """A context, the number of siblings at each depth, and how they are chosen.
 
-    Attributes
-    ----------
-    way : {"with replacement", "without replacement", "likeliest"}
-        With "likeliest" nothing is drawn: the laws are one-hot.
+    * `way` ({"with replacement", "without replacement", "likeliest"}): With "likeliest" nothing is
+      drawn: the laws are one-hot.
     """
 
     branching: Branching = ()
@@ -194,12 +192,8 @@ def draw_trees(
     Their laws put all mass on the last token. Nothing is drafted after EOS, and no sibling where
     the drafter has no token left, so that batches are ragged.
 
-    Parameters
-    ----------
-    node : ndarray of int, shape (B,)
-        The node in the tables of each row of the batch.
-    place : ndarray of int, shape (B,)
-        The index in `fixture.places` of each row.
+    * `node` (ndarray of int, shape (B,)): The node in the tables of each row of the batch.
+    * `place` (ndarray of int, shape (B,)): The index in `fixture.places` of each row.
     """
     size, most, count = tables.p.shape[1], fixture.nodes, len(node)
     p, q = np.zeros((count, most + 1, size)), np.zeros((count, most, size))
@@ -224,15 +218,11 @@ def sample_trees(fixture: TreeFixture, size: int, rng: np.random.Generator) -> T
 class Drawn:
     """Drafted trees of one place, with a column for each node of its template.
 
-    Attributes
-    ----------
-    node : ndarray of int, shape (rows, T)
-        The node in the tables after the path to it.
-    tokens : ndarray of int, shape (rows, T)
-        -1 where a node is missing.
-    laws : ndarray, shape (rows, T, V)
-    order : ndarray of int, shape (rows, T)
-        The column of each node in the batch; the missing ones come last.
+    * `node` (ndarray of int, shape (rows, T)): The node in the tables after the path to it.
+    * `tokens` (ndarray of int, shape (rows, T)): -1 where a node is missing.
+    * `laws` (ndarray, shape (rows, T, V))
+    * `order` (ndarray of int, shape (rows, T)): The column of each node in the batch; the missing
+      ones come last.
     """
 
     def __init__(

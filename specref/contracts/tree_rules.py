@@ -23,10 +23,7 @@ Contracted: TypeAlias = Callable[..., tuple[Ints, Ints]]
 def as_verifier(verify: Verify) -> Contracted:
     """A rule on trees as an implementation of the contract ``tree``, row by row.
 
-    Parameters
-    ----------
-    verify : callable
-        (target, context, tree, chance) -> block.
+    * `verify`: (target, context, tree, chance) -> block.
 
     Examples
     --------
@@ -61,11 +58,8 @@ def as_verifier(verify: Verify) -> Contracted:
 def read(p: Floats, q: Floats, tokens: list[int], parents: list[int]) -> tuple[Model, Tree]:
     """A model with the target's laws after each path, and the tree.
 
-    Parameters
-    ----------
-    p : ndarray, shape (N + 1, V)
-    q : ndarray, shape (N, V)
-    tokens, parents : list of int
+    * `p` (ndarray, shape (N + 1, V))
+    * `q` (ndarray, shape (N, V))
     """
     below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     paths: list[Tokens] = [()]
@@ -162,10 +156,7 @@ class TreeStep:
 def tree_step(rule: str) -> TreeStep:
     """The step of a rule of trees.
 
-    Raises
-    ------
-    ValueError
-        It is not a rule of trees.
+    * raises `ValueError`: It is not a rule of trees.
     """
     verify = RULES[rule].verify_tree
     if verify is None:

@@ -41,12 +41,8 @@ def draw_batch(
     The rows of p after that of the last draft put all mass on the last token, and so do those of
     q where there is no draft. If batches may be ragged, drafting ends with EOS.
 
-    Parameters
-    ----------
-    node : ndarray of int, shape (B,)
-        The node in the tables of each row of the batch.
-    place : ndarray of int, shape (B,)
-        The index in `fixture.places` of each row.
+    * `node` (ndarray of int, shape (B,)): The node in the tables of each row of the batch.
+    * `place` (ndarray of int, shape (B,)): The index in `fixture.places` of each row.
     """
     size, most = tables.p.shape[1], fixture.lookahead
     p, q = np.zeros((len(node), most + 1, size)), np.zeros((len(node), most, size))
@@ -94,14 +90,9 @@ def cut(place: Ints) -> Sequence[Ints]:
 class Blocks(Batches):
     """One iteration of the contract ``verify``, rows of all places mixed in each batch.
 
-    Attributes
-    ----------
-    cost : float
-        Factor on trials: with so many more, a place with drafts gets its equal share.
-    key : str
-        The name of the randomness of its campaigns.
-    rows : int or None
-        Of each call; None for all of a batch.
+    * `cost`: Factor on trials: with so many more, a place with drafts gets its equal share.
+    * `key`: The name of the randomness of its campaigns.
+    * `rows`: Of each call; None for all of a batch.
     """
 
     cost: ClassVar[float] = 1.0
@@ -161,10 +152,7 @@ class IdlePairs(Blocks):
 class Iterations(Batches):
     """Texts from repeated calls of the contract ``verify``; each row continues its own text.
 
-    Attributes
-    ----------
-    whole : bool
-        Whether rows whose texts are complete are asked for more, which is left out.
+    * `whole`: Whether rows whose texts are complete are asked for more, which is left out.
     """
 
     whole: ClassVar[bool] = False

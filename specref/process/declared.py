@@ -17,12 +17,8 @@ CLAIMS = tuple(field.name for field in fields(Capabilities) if field.name not in
 class Declaration:
     """The answer to `start`.
 
-    Attributes
-    ----------
-    name, version, language : str
-    takes : tuple of str
-        The randomness that it takes: ``coins``, ``seed``, both, or nothing if it has its own.
-    capabilities : Capabilities
+    * `takes`: The randomness that it takes: ``coins``, ``seed``, both, or nothing if it has its
+      own.
     """
 
     name: str
@@ -38,10 +34,7 @@ class Declaration:
 def read_declaration(message: dict[str, Any]) -> Declaration:
     """Read the answer to `start`.
 
-    Raises
-    ------
-    BrokenContractError
-        A field is missing or invalid, or a claim is unknown.
+    * raises `BrokenContractError`: A field is missing or invalid, or a claim is unknown.
 
     Examples
     --------

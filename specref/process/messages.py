@@ -77,12 +77,9 @@ def coin_fields(coins: Coins) -> dict[str, Any]:
 def read_message(line: bytes, id_: int) -> dict[str, Any]:
     """Read an answer.
 
-    Raises
-    ------
-    BrokenContractError
-        It is not a JSON object, or belongs to another protocol or request.
-    SamplerError
-        It reports an error.
+    * raises `BrokenContractError`: It is not a JSON object, or belongs to another protocol or
+      request.
+    * raises `SamplerError`: It reports an error.
     """
     try:
         message = json.loads(line)
@@ -105,10 +102,8 @@ def read_message(line: bytes, id_: int) -> dict[str, Any]:
 def read_blocks(message: dict[str, Any], rows: int, width: int) -> tuple[Any, Any]:
     """tokens [rows, width] and counts [rows] of an answer, with unchecked values.
 
-    Raises
-    ------
-    BrokenContractError
-        One is missing, or is not a flat array of the right number of integers.
+    * raises `BrokenContractError`: One is missing, or is not a flat array of the right number of
+      integers.
     """
     tokens = _integers(message, "tokens", rows * width, f"{rows} rows of {width}")
     return tokens.reshape(rows, width), _integers(message, "counts", rows, "one for each row")

@@ -24,17 +24,9 @@ class Running:
 
     The caller has to `close` it. POSIX only.
 
-    Parameters
-    ----------
-    command : sequence of str
-        The program and its arguments; no shell.
-    folder : Path
-        Its working directory.
-
-    Raises
-    ------
-    CannotStartError
-        There is no such program, or it may not be executed.
+    * `command`: The program and its arguments; no shell.
+    * `folder`: Its working directory.
+    * raises `CannotStartError`: There is no such program, or it may not be executed.
     """
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
@@ -59,14 +51,10 @@ class Running:
     def ask(self, line: bytes, timeout: float | None) -> bytes:
         """The line that answers a line.
 
-        Raises
-        ------
-        BrokenContractError
-            It wrote before it was asked, wrote too much, or ended with exit code 0.
-        HungError
-            It did not answer in time.
-        EndedError
-            It crashed: by a signal, or with an exit code above 0.
+        * raises `BrokenContractError`: It wrote before it was asked, wrote too much, or ended with
+          exit code 0.
+        * raises `HungError`: It did not answer in time.
+        * raises `EndedError`: It crashed: by a signal, or with an exit code above 0.
         """
         self._check_silent()
         left = memoryview(line)

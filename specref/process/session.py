@@ -16,15 +16,9 @@ from specref.process.running import Running
 class Session:
     """A program that answers numbered requests.
 
-    Parameters
-    ----------
-    name : str
-        Its name in messages.
-    words : sequence of str
-        The program and its arguments.
-    folder : Path
-    timeout : float or None
-        Seconds for each answer.
+    * `name`: Its name in messages.
+    * `words`: The program and its arguments.
+    * `timeout`: Seconds for each answer.
     """
 
     def __init__(
@@ -38,12 +32,9 @@ class Session:
     def ask(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request.
 
-        Raises
-        ------
-        BrokenContractError, EndedError, SamplerError
-            There is no answer, or no valid one.
-        ValueError
-            The session is closed.
+        * raises `BrokenContractError`, `EndedError`, `SamplerError`: There is no answer, or no
+          valid one.
+        * raises `ValueError`: The session is closed.
         """
         with self._lock:
             if self._hung:
@@ -55,12 +46,8 @@ class Session:
     def start(self) -> Declaration:
         """Start it, and return what it declares about itself.
 
-        Raises
-        ------
-        CannotStartError
-            It cannot be started, or does not answer as it should.
-        ValueError
-            The session is closed.
+        * raises `CannotStartError`: It cannot be started, or does not answer as it should.
+        * raises `ValueError`: The session is closed.
         """
         self._check_open()
         self._running, self._id = Running(self.words, self.folder), -1

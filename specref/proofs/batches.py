@@ -25,12 +25,8 @@ JointLaw = dict[tuple[Tokens, ...], Probability]
 class JointProof(Comparison[tuple[Tokens, ...]]):
     """Whether a batch's joint output distribution is the product of the target's.
 
-    Attributes
-    ----------
-    output, expected : dict
-        {(tokens of request 0, tokens of request 1, …): probability}.
-    paths : int
-        How many random paths were enumerated.
+    * `output`, `expected`: {(tokens of request 0, tokens of request 1, …): probability}.
+    * `paths`: How many random paths were enumerated.
     """
 
     def alone(self, request: int) -> Probability:

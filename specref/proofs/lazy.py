@@ -89,10 +89,7 @@ class ReadableModel(Model):
 class Enumerator:
     """Exact laws of blocks, for at most `max_paths` paths in all.
 
-    Parameters
-    ----------
-    max_paths : int
-        A path may stand for many random paths, which differ in what nothing looked at.
+    * `max_paths`: A path may stand for many random paths, which differ in what nothing looked at.
 
     Examples
     --------
@@ -116,10 +113,8 @@ class Enumerator:
     ) -> Law:
         """The law of one block.
 
-        Raises
-        ------
-        TooManyPathsError
-            More than `max_paths` paths, counting earlier laws, or an endless one.
+        * raises `TooManyPathsError`: More than `max_paths` paths, counting earlier laws, or an
+          endless one.
         """
 
         def block(chance: Chance) -> Tokens:
@@ -150,17 +145,9 @@ class Enumerator:
     ) -> Law:
         """The law of the first `tokens` tokens of a decode loop; of one block, if that is None.
 
-        Parameters
-        ----------
-        least : float
-            Blocks with at most this mass are dropped.
-
-        Raises
-        ------
-        TooManyPathsError
-            As for `law`.
-        ValueError
-            An iteration of a text emits nothing.
+        * `least`: Blocks with at most this mass are dropped.
+        * raises `TooManyPathsError`: As for `law`.
+        * raises `ValueError`: An iteration of a text emits nothing.
         """
 
         def after(text: Tokens) -> Law:

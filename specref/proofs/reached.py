@@ -97,11 +97,7 @@ def runs(numbers: Sequence[int]) -> str:
 class Reached:
     """A rule that notes which of its statements run, in this process and where it is sent.
 
-    Parameters
-    ----------
-    step : callable
-    notes : Path
-        A file for the places that were reached.
+    * `notes`: A file for the places that were reached.
     """
 
     def __init__(self, step: Callable[..., Any], notes: Path) -> None:
@@ -181,17 +177,8 @@ def _kept(notes: Path) -> list[Reached]:
 class Marks(ast.NodeTransformer):
     """Puts marks into the functions that are wanted, but for places that were met.
 
-    Parameters
-    ----------
-    wanted : set of Key
-    met : set of Place
-    caught : bool
-        Whether exceptions may be caught: then code that can only raise gets marks, too.
-
-    Attributes
-    ----------
-    places : set of Place
-        Where they are.
+    * `caught`: Whether exceptions may be caught: then code that can only raise gets marks, too.
+    * `places`: Where they are.
     """
 
     def __init__(self, wanted: Set[Key], met: Set[tuple[int, ...]], caught: bool) -> None:
@@ -400,11 +387,7 @@ def watched(
     That is None for a rule whose source cannot be read, or that is watched already, and where it
     may run on other machines.
 
-    Parameters
-    ----------
-    step : callable
-    executor : concurrent.futures.Executor, optional
-        Where it is run besides.
+    * `executor`: Where it is run besides.
     """
     if not isinstance(executor, (ProcessPoolExecutor, ThreadPoolExecutor, NoneType)):
         yield step, lambda: None

@@ -17,14 +17,9 @@ def bars(
 ) -> Markup:
     """Bars from 0 on, under a name and a text for each entry.
 
-    Parameters
-    ----------
-    entries : sequence of (str, str, bars)
-        A name, what is written at the right, and the (class, length) of each bar, one below
-        the other. All lengths have the same scale.
-    label : str
-        The picture in a sentence, for those who do not see it.
-    caption : str or Markup
+    * `entries` (sequence of (str, str, bars)): A name, what is written at the right, and the
+      (class, length) of each bar, one below the other. All lengths have the same scale.
+    * `label`: The picture in a sentence, for those who do not see it.
     """
     most = max((length for *_, lengths in entries for _, length in lengths), default=0.0)
     parts: list[str] = []
@@ -51,12 +46,9 @@ def intervals(
 ) -> Markup:
     """An interval and an estimate in each line, over a common axis from 0 on.
 
-    Parameters
-    ----------
-    entries : sequence of (str, float, float, float)
-        A name, the estimate, and the ends of the interval.
-    mark : float, optional
-        Where a dashed line is drawn.
+    * `entries` (sequence of (str, float, float, float)): A name, the estimate, and the ends of the
+      interval.
+    * `mark`: Where a dashed line is drawn.
     """
     largest = max([mark or 0.0, *(upper for *_, upper in entries)])
     end = next((x for x in NICE if x >= largest), 1.0)
@@ -94,12 +86,8 @@ HEIGHT, LEFT, APART = 130, 56, 14
 def curve(points: Sequence[tuple[int, float]], mark: float, label: str, caption: str) -> Markup:
     """Powers of 10 over trials, from 10^0 before the first, with a dashed line at the mark.
 
-    Parameters
-    ----------
-    points : sequence of (int, float)
-        Trials, and the exponent after so many.
-    mark : float
-        An exponent.
+    * `points` (sequence of (int, float)): Trials, and the exponent after so many.
+    * `mark`: An exponent.
     """
     points = [(0, 0.0), *points]
     exponents = [mark, *(y for _, y in points)]

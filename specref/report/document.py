@@ -18,12 +18,7 @@ Lengths: TypeAlias = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Heading:
-    """The title of what follows; a terminal shows none.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """The title of what follows; a terminal shows none."""
 
     text: str
 
@@ -32,14 +27,9 @@ class Heading:
 class Bars:
     """A picture of what the text says in numbers; a terminal shows none.
 
-    Attributes
-    ----------
-    caption : str
-    entries : sequence of (str, str, lengths)
-        A name, what is written beside it, and its bars: "expected", "observed" or "open", and
-        how long each is.
-    keys : (str, str), optional
-        What expected and observed bars stand for.
+    * `entries` (sequence of (str, str, lengths)): A name, what is written beside it, and its bars:
+      "expected", "observed" or "open", and how long each is.
+    * `keys` (str, str), optional: What expected and observed bars stand for.
     """
 
     caption: str
@@ -54,17 +44,10 @@ Part: TypeAlias = Prose | Table | Heading | Bars | Literal[""]
 class Document:
     """What was asked, the verdict, and what it rests on.
 
-    Attributes
-    ----------
-    title : str
-    kind : {"good", "bad", "open", "known"}
-        The colour of the verdict.
-    verdict : str
-        In a few words, above the parts of a page.
-    parts : sequence of Prose, Table, Heading, Bars or ""
-        In order; "" is an empty line in a terminal.
-    more : sequence of the same
-        For pages alone.
+    * `kind` ({"good", "bad", "open", "known"}): The colour of the verdict.
+    * `verdict`: In a few words, above the parts of a page.
+    * `parts`: In order; "" is an empty line in a terminal.
+    * `more`: For pages alone.
 
     Examples
     --------

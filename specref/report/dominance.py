@@ -141,10 +141,7 @@ def dominance_report(answers: Sequence[Answered]) -> Any:
 def dominance_page(answers: Sequence[Told], command: str, *, linked: bool = True) -> str:
     """The sentences in Markdown.
 
-    Parameters
-    ----------
-    linked : bool
-        Whether it may link to docs/proofs-for-all-p-and-q.md.
+    * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
     rules = [one for one in answers if one.question.iterations == 1]
     rules = [one for one in rules if not one.question.is_formula]

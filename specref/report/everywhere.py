@@ -232,10 +232,7 @@ def laws_of(rows: Rows) -> list[Law]:
 def rows_of(record: Mapping[str, Any]) -> Rows:
     """The rows of such a record.
 
-    Raises
-    ------
-    ValueError
-        The record is none.
+    * raises `ValueError`: The record is none.
     """
     if record.get("format") != FORMAT:
         raise ValueError(f"format = {record.get('format')!r}: expected {FORMAT!r}")

@@ -28,14 +28,9 @@ def answers_document(
 ) -> Document:
     """A row for each rule and size, what was not as known, and where lossy rules are lossy.
 
-    Parameters
-    ----------
-    command : str
-        What wrote it, for Markdown.
-    zoo : bool
-        Whether it is about the steps of the zoo.
-    linked : bool
-        Whether it may link to docs/proofs-for-all-p-and-q.md.
+    * `command`: What wrote it, for Markdown.
+    * `zoo`: Whether it is about the steps of the zoo.
+    * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
     wrong = [answer for answer in answers if not answer.as_known]
     undecided = sum(answer.verdict in ("open", "not run") for answer in answers)

@@ -74,12 +74,7 @@ def said(text: str, form: Schema) -> Schema:
 
 @dataclass(frozen=True, eq=False)  # hashed by identity, as unions of types ask for
 class Form:
-    """The form of a field whose type does not say it.
-
-    Parameters
-    ----------
-    schema : dict
-    """
+    """The form of a field whose type does not say it."""
 
     schema: Schema
 

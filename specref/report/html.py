@@ -32,13 +32,8 @@ INLINE = re.compile(r"`([^`]+)`|\[([^\]]+)\]\((https://[^\s)]+|[^\s)]+\.md)\)")
 def page_of(told: Document, command: str = "", *given: tuple[str, str]) -> str:
     """A whole page.
 
-    Parameters
-    ----------
-    told : Document
-    command : str
-        What repeats the run.
-    given : (str, str)
-        What it was given besides, as the seed: names and values.
+    * `command`: What repeats the run.
+    * `given` (str, str): What it was given besides, as the seed: names and values.
 
     Examples
     --------

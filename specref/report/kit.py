@@ -47,11 +47,7 @@ SHIFTS = (
 def kit_report(report: Report, *, verbose: bool = False) -> RenderableType:
     """The answer first: the verdict, where, why, counts, and what to do next.
 
-    Parameters
-    ----------
-    report : Report
-    verbose : bool
-        Whether a row for each check that applies, and all that is known, follow.
+    * `verbose`: Whether a row for each check that applies, and all that is known, follow.
     """
     said = report.summary
     known = report.counts[Status.EXPECTED_FAILURE]

@@ -22,14 +22,9 @@ BAR = r"(?<!\\)\|"
 class Column:
     """A column of a `Table`.
 
-    Attributes
-    ----------
-    right : bool
-        Aligned to the right, as numbers are.
-    folds : bool
-        Its cells may take several lines.
-    opens : bool
-        A table that is too wide is rather broken before this column than elsewhere.
+    * `right`: Aligned to the right, as numbers are.
+    * `folds`: Its cells may take several lines.
+    * `opens`: A table that is too wide is rather broken before this column than elsewhere.
     """
 
     title: str
@@ -42,15 +37,9 @@ class Column:
 class Table:
     """Rows under columns, for a terminal of any width.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    rows : sequence of sequence of Text or str
-        A cell has one style.
-    keys : int
-        How many columns are repeated where the table is broken.
-    dashed_after : int, optional
-        A dashed line comes after so many rows.
+    * `rows`: A cell has one style.
+    * `keys`: How many columns are repeated where the table is broken.
+    * `dashed_after`: A dashed line comes after so many rows.
 
     Examples
     --------

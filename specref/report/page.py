@@ -156,13 +156,7 @@ def table(
 ) -> Markup:
     """Rows under titles, which scroll sideways where they are too wide for the screen.
 
-    Parameters
-    ----------
-    titles : sequence of str
-    rows : iterable of sequence of str
-    classes : sequence of str
-        A class for each column, such as "number".
-    caption : str
+    * `classes`: A class for each column, such as "number".
     """
     kinds: list[Any] = [*classes, *[""] * (len(titles) - len(classes))]
     head = element(
@@ -192,13 +186,8 @@ def table(
 def again(command: str, *told: tuple[str, str], python: str = "") -> list[str]:
     """The command that repeats a run, what was given, and the machine; nothing without a command.
 
-    Parameters
-    ----------
-    command : str
-    told : (str, str)
-        Names and what they stand for.
-    python : str
-        The version that ran, if not this one.
+    * `told` (str, str): Names and what they stand for.
+    * `python`: The version that ran, if not this one.
     """
     if not command:
         return []

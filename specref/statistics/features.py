@@ -28,18 +28,11 @@ HALVINGS = 50
 class FeatureSums:
     """Sums of the features of tokens, beyond what the target's law expects.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        (features,) or (sums, features): the same features, of some of the tokens each.
-    tolerance : float
-        Total variation of a token that is not held against the sampler.
-
-    Attributes
-    ----------
-    tokens, excess, variance, spread : ndarray
-        Sums over the tokens for which the feature was bet on; `spread` is that of m (1 - m), m
-        being the mean. It is the variance of a set, and the most that a feature can have.
+    * `shape`: (features,) or (sums, features): the same features, of some of the tokens each.
+    * `tolerance`: Total variation of a token that is not held against the sampler.
+    * `tokens`, `excess`, `variance`, `spread`: Sums over the tokens for which the feature was bet
+      on; `spread` is that of m (1 - m), m being the mean. It is the variance of a set, and the
+      most that a feature can have.
 
     Examples
     --------
@@ -66,12 +59,10 @@ class FeatureSums:
     ) -> None:
         """Add tokens.
 
-        Parameters
-        ----------
-        values, mean, variance : ndarray, shape (tokens, features)
-            Of the features of each token, and what the target's law says of them.
-        chosen : ndarray of bool, shape (sums, tokens), optional
-            Which tokens each row of sums is of; if left out, there is one row, of all tokens.
+        * `values`, `mean`, `variance` (ndarray, shape (tokens, features)): Of the features of each
+          token, and what the target's law says of them.
+        * `chosen` (ndarray of bool, shape (sums, tokens), optional): Which tokens each row of sums
+          is of; if left out, there is one row, of all tokens.
         """
         every = np.ones(len(values)) if chosen is None else chosen.astype(np.float64)
         number = every.sum(axis=-1)

@@ -65,12 +65,8 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
 
     With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal.
 
-    Parameters
-    ----------
-    tokens : ndarray of int, shape (n,)
-        Draws from the uniform law on `size` tokens.
-    alpha : float
-        The chance that independent draws give anything but None.
+    * `tokens` (ndarray of int, shape (n,)): Draws from the uniform law on `size` tokens.
+    * `alpha`: The chance that independent draws give anything but None.
 
     Examples
     --------
@@ -114,10 +110,8 @@ def association(left: Ints, right: Ints, sizes: tuple[int, int]) -> float:
     What a uniform mixture of all joint laws gives the pairs, over the most that two laws give them
     which are independent: an e-value, since the true laws give no more than that.
 
-    Parameters
-    ----------
-    left, right : ndarray of int, shape (n,)
-        From 0 to the first of `sizes`, and to the second.
+    * `left`, `right` (ndarray of int, shape (n,)): From 0 to the first of `sizes`, and to the
+      second.
 
     Examples
     --------
@@ -143,13 +137,9 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     e-value. What is won at the observed frequency, too, is not won by a wrong law alone; the
     smaller of both counts.
 
-    Parameters
-    ----------
-    hits : ndarray of int, shape (calls,)
-        How many of the rows of each call got one of some tokens.
-    rows : int
-    chance : float
-        The probability of those tokens.
+    * `hits` (ndarray of int, shape (calls,)): How many of the rows of each call got one of some
+      tokens.
+    * `chance`: The probability of those tokens.
 
     Examples
     --------

@@ -23,10 +23,7 @@ NO_COINS = "it has the rows and drafts of a case above, and coins cannot be give
 def verification(rule: str) -> Verify:
     """The function by which a rule verifies given drafts.
 
-    Raises
-    ------
-    ValueError
-        It drafts itself.
+    * raises `ValueError`: It drafts itself.
     """
     verify = RULES[rule].verify
     if verify is None:

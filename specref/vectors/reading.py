@@ -40,11 +40,8 @@ class GivenCoins(Coins):
 def load_cases(folder: Path, algorithm: str) -> list[Record]:
     """The cases of a file, unless they are not those that were published.
 
-    Raises
-    ------
-    ValueError
-        There is no such file, it is no file of this schema or algorithm, or cases are changed,
-        missing or new, as ``published.txt`` beside it has them.
+    * raises `ValueError`: There is no such file, it is no file of this schema or algorithm, or
+      cases are changed, missing or new, as ``published.txt`` beside it has them.
     """
     path = folder / f"{algorithm}.json"
     if not path.exists():

@@ -40,14 +40,11 @@ class Result:
 class Run:
     """The results of all cases, and the conventions that were assumed.
 
-    Attributes
-    ----------
-    last : {"inverse", "descending", "race"}, or None
-        How the last token is drawn from coins. None: it takes no coins, and laws were compared.
-    policies : tuple of str
-        Legitimate conventions that differ from those of the vectors.
-    fits : str
-        The conventions under which every answer is right, as options; empty if there are none.
+    * `last` ({"inverse", "descending", "race"}, or None): How the last token is drawn from coins.
+      None: it takes no coins, and laws were compared.
+    * `policies`: Legitimate conventions that differ from those of the vectors.
+    * `fits`: The conventions under which every answer is right, as options; empty if there are
+      none.
     """
 
     algorithm: str

@@ -54,37 +54,21 @@ def run(
     of any other is intercepted, and the exact law of its block is compared: cases that differ in
     coins alone are then one question, which is asked once.
 
-    Parameters
-    ----------
-    implementation : callable
-        Of the contract ``verify``.
-    cases : sequence of dict
-        As `load_cases` returns them.
-    algorithm : str
-        The rule that the cases are of.
-    last : {"inverse", "descending", "race"}, optional
-        How it draws the last token from coins; by default what it claims as `recovery`, or
-        ``inverse``.
-    policies : sequence of {"accept-up-to", "closed-cdf"}
-        Where it differs, legitimately.
-    timeout : float or None
-        Seconds for a call.
-    executor : concurrent.futures.Executor, optional
-        Runs chunks of cases. The results do not depend on it, if what the implementation does
-        depends on its arguments alone.
-    load : callable, optional
-        How its workers get the implementation; by default they import it by its name.
-    **claims
-        Fields of `Capabilities`.
-
-    Raises
-    ------
-    TypeError
-        It is not of the contract, or cannot be sent to the executor.
-    ImportError
-        A worker cannot import it.
-    ValueError
-        `last`, a policy or a claim is unknown, or it takes no coins that the first two are about.
+    * `implementation`: Of the contract ``verify``.
+    * `cases`: As `load_cases` returns them.
+    * `algorithm`: The rule that the cases are of.
+    * `last` ({"inverse", "descending", "race"}, optional): How it draws the last token from coins;
+      by default what it claims as `recovery`, or ``inverse``.
+    * `policies` (sequence of {"accept-up-to", "closed-cdf"}): Where it differs, legitimately.
+    * `timeout`: Seconds for a call.
+    * `executor`: Runs chunks of cases. The results do not depend on it, if what the implementation
+      does depends on its arguments alone.
+    * `load`: How its workers get the implementation; by default they import it by its name.
+    * `**claims`: Fields of `Capabilities`.
+    * raises `TypeError`: It is not of the contract, or cannot be sent to the executor.
+    * raises `ImportError`: A worker cannot import it.
+    * raises `ValueError`: `last`, a policy or a claim is unknown, or it takes no coins that the
+      first two are about.
 
     Examples
     --------
@@ -141,10 +125,7 @@ class Asked:
     def judged(self, case: Mapping[str, Any]) -> Result:
         """The result of one case.
 
-        Raises
-        ------
-        HungError
-            The call did not return.
+        * raises `HungError`: The call did not return.
         """
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:

@@ -180,16 +180,9 @@ LEFT_OUT = (
 class Question:
     """Two sides, and the rows for which it is asked which of them accepts more.
 
-    Attributes
-    ----------
-    left : str
-        A name of `rules.RULES`.
-    right : str
-        A name of `rules.RULES` or of `FORMULAS`.
-    target, drafter : tuple of str
-    lookahead : int
-    iterations : int
-        If more than 1, it is asked of the tokens that so many of them emit.
+    * `left`: A name of `rules.RULES`.
+    * `right`: A name of `rules.RULES` or of `FORMULAS`.
+    * `iterations`: If more than 1, it is asked of the tokens that so many of them emit.
     """
 
     left: str
@@ -209,15 +202,9 @@ class Question:
 class Answered:
     """What was found for a question.
 
-    Attributes
-    ----------
-    question : Question
-    found : Comparison or None
-        None where it could not be asked.
-    seconds : float
-        Of the processor.
-    note : str
-        Why it could not be asked.
+    * `found`: None where it could not be asked.
+    * `seconds`: Of the processor.
+    * `note`: Why it could not be asked.
     """
 
     question: Question
@@ -339,21 +326,10 @@ def ask_all(
 ) -> tuple[Answered, ...]:
     """Which of two sides accepts more, for each question.
 
-    Parameters
-    ----------
-    questions : sequence of Question
-    seed : int
-    budget : float
-        Seconds of the processor, for each claim and for each rule that is to be lossless.
-    executor : concurrent.futures.Executor, optional
-        Runs questions apart.
-    advance : callable
-        Called with each answer.
-
-    Returns
-    -------
-    tuple of Answered
-        After Ctrl-C, those that were not reached have the note ``interrupted``.
+    * `budget`: Seconds of the processor, for each claim and for each rule that is to be lossless.
+    * `executor`: Runs questions apart.
+    * `advance`: Called with each answer.
+    * returns: After Ctrl-C, those that were not reached have the note ``interrupted``.
     """
     answers: list[Answered] = []
     mapped = map if executor is None else executor.map

@@ -264,21 +264,10 @@ def prove_boxes(
 ) -> tuple[Answer, ...]:
     """Prove, refute or leave open each box.
 
-    Parameters
-    ----------
-    boxes : sequence of Box
-    seed : int
-    budget : float
-        Seconds of the processor for a box; what is not done by then is open.
-    executor : concurrent.futures.Executor, optional
-        Runs boxes apart.
-    advance : callable
-        Called with each answer.
-
-    Returns
-    -------
-    tuple of Answer
-        After Ctrl-C, those that were not reached are ``not run``.
+    * `budget`: Seconds of the processor for a box; what is not done by then is open.
+    * `executor`: Runs boxes apart.
+    * `advance`: Called with each answer.
+    * returns: After Ctrl-C, those that were not reached are ``not run``.
     """
     answers: list[Answer] = []
     mapped = map if executor is None else executor.map

@@ -38,11 +38,6 @@ def check_case(rule: Rule, case: Case) -> AlgorithmReport:
 
     Of a rule that is published and lossy, only one iteration is tried.
 
-    Parameters
-    ----------
-    rule : Rule
-    case : Case
-
     Examples
     --------
     >>> from specref.rules import RULES

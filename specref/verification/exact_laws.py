@@ -16,10 +16,7 @@ MAX_PATHS = 200_000
 class DrawnFromLaws:
     """The contract ``step``, from a step's law in each context: enumerated once, then drawn.
 
-    Parameters
-    ----------
-    step : callable
-        (target, drafter, context, lookahead, chance) -> block.
+    * `step`: (target, drafter, context, lookahead, chance) -> block.
 
     Examples
     --------

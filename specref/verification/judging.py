@@ -42,19 +42,12 @@ class Witness:
 class Result:
     """The result of a rule on a case.
 
-    Attributes
-    ----------
-    verdict : str
-        "endless" is an error after which other cases are not worth a try; "too large" says that a
-        limit was reached that is lower than that of toy pairs.
-    paths : int
-        Random paths enumerated.
-    asked : bool
-        Whether the rule took a decision from its chance.
-    witness : Witness or None
-        If it is refuted.
-    error : BaseException or None
-        What it raised.
+    * `verdict`: "endless" is an error after which other cases are not worth a try; "too large"
+      says that a limit was reached that is lower than that of toy pairs.
+    * `paths`: Random paths enumerated.
+    * `asked`: Whether the rule took a decision from its chance.
+    * `witness`: If it is refuted.
+    * `error`: What it raised.
     """
 
     verdict: Verdict
@@ -67,13 +60,8 @@ class Result:
 def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
     """Prove or refute one case, or tell why neither can be done.
 
-    Parameters
-    ----------
-    step : callable
-    case : Case
-    max_paths : int
-        Where to give up. A limit below the usual one makes a case "too large" rather than an
-        error.
+    * `max_paths`: Where to give up. A limit below the usual one makes a case "too large" rather
+      than an error.
 
     Examples
     --------

@@ -30,22 +30,13 @@ def verify(
 ) -> Verification:
     """Prove every rule over the toy pairs, and sample those that say so once.
 
-    Parameters
-    ----------
-    profile : {"quick", "standard", "thorough"}
-        More pairs, and 400,000, 4,000,000 or 40,000,000 sampled blocks of a rule.
-    seed : int
-        Of the sampled check; everything else is exact.
-    advance : callable
-        Told the algorithm's name after each case.
-    executor : concurrent.futures.Executor, optional
-        Threads, processes, or any other. The result does not depend on it, or on its number
-        of workers.
-
-    Raises
-    ------
-    ValueError
-        No such profile, or `seed` is not an integer >= 0.
+    * `profile` ({"quick", "standard", "thorough"}): More pairs, and 400,000, 4,000,000 or
+      40,000,000 sampled blocks of a rule.
+    * `seed`: Of the sampled check; everything else is exact.
+    * `advance`: Told the algorithm's name after each case.
+    * `executor`: Threads, processes, or any other. The result does not depend on it, or on its
+      number of workers.
+    * raises `ValueError`: No such profile, or `seed` is not an integer >= 0.
 
     Examples
     --------

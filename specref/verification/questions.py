@@ -39,16 +39,11 @@ LEAST = 0.09
 class Question:
     """How a step of the zoo is asked.
 
-    Attributes
-    ----------
-    words : str
-        How that differs from the entry as it is.
-    step : callable
-        (target, drafter, context, lookahead, chance) -> block.
-    shapes : sequence of (tuple of str, tuple of str, int)
-        Where it is asked until it is refuted: the vocabularies, and the lookahead.
-    plain : callable, optional
-        Target -> the model whose law the text should have.
+    * `words`: How that differs from the entry as it is.
+    * `step`: (target, drafter, context, lookahead, chance) -> block.
+    * `shapes` (sequence of (tuple of str, tuple of str, int)): Where it is asked until it is
+      refuted: the vocabularies, and the lookahead.
+    * `plain`: Target -> the model whose law the text should have.
     """
 
     words: str

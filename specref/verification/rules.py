@@ -80,30 +80,19 @@ class Enumerated:
 class RuleReport:
     """The results of one rule.
 
-    Attributes
-    ----------
-    proved : int
-        Cases on which the rule is exactly lossless; `enumerated` tells which.
-    refuted : tuple of Refutation
-        Smallest case first.
-    raised : tuple of (Case, Exception)
-        Cases on which the rule failed.
-    not_run : int
-        Cases left out because their pairs have two vocabularies.
-    paths : int
-        Random paths enumerated.
-    not_applicable : int
-        Cases on which the rule raised `UntokenisableError`, and one tokeniser really cannot
-        read a text of the other: vocabularies that the rule is not defined for.
-    outside : (Case, OutsideChanceError) or None
-        Where the rule was seen to be no function of its chance; or that it never asks for
-        anything, and a case on which it differs from the target. Then nothing is proved, nor
-        refuted.
-    enumerated : tuple of Enumerated
-        What the words "proved" and "refuted" are about: one row for each situation.
-    never_ran : Unreached or None
-        Lines of the rule's file, of functions that it may call, that ran on no path of any case;
-        None if that was not watched: no source, or workers that may be on other machines.
+    * `proved`: Cases on which the rule is exactly lossless; `enumerated` tells which.
+    * `refuted`: Smallest case first.
+    * `raised` (tuple of (Case, Exception)): Cases on which the rule failed.
+    * `not_run`: Cases left out because their pairs have two vocabularies.
+    * `paths`: Random paths enumerated.
+    * `not_applicable`: Cases on which the rule raised `UntokenisableError`, and one tokeniser
+      really cannot read a text of the other: vocabularies that the rule is not defined for.
+    * `outside` (Case, OutsideChanceError) or None: Where the rule was seen to be no function of
+      its chance; or that it never asks for anything, and a case on which it differs from the
+      target. Then nothing is proved, nor refuted.
+    * `enumerated`: What the words "proved" and "refuted" are about: one row for each situation.
+    * `never_ran`: Lines of the rule's file, of functions that it may call, that ran on no path of
+      any case; None if that was not watched: no source, or workers that may be on other machines.
     """
 
     proved: int

@@ -31,20 +31,9 @@ def sample(
 ) -> tuple[CampaignReport, tuple[MeasuredAcceptance, ...]]:
     """One campaign over blocks of a rule, on pairs it is defined for.
 
-    Parameters
-    ----------
-    algorithm : str
-    trials : int
-        Blocks on each pair.
-    eps : float
-        What is to be certified.
-    seed : int
-
-    Returns
-    -------
-    CampaignReport
-    tuple of MeasuredAcceptance
-        Their intervals fail with the campaign's alpha, all together.
+    * `trials`: Blocks on each pair.
+    * `eps`: What is to be certified.
+    * returns: Their intervals fail with the campaign's alpha, all together.
 
     Examples
     --------

@@ -39,11 +39,7 @@ MIXED_CONTEXTS = (0, 1, 2, 3, 5, 9, 20, 50, 100)
 class Situation:
     """A kind of case, and the cases of that kind.
 
-    Attributes
-    ----------
-    name : str
-    cases : tuple of Case
-        The smallest first.
+    * `cases`: The smallest first.
     """
 
     name: str
@@ -57,19 +53,11 @@ def situations(
 ) -> tuple[Situation, ...]:
     """The situations of a profile, the toy pairs first.
 
-    Parameters
-    ----------
-    profile : {"quick", "standard", "thorough"}
-        The larger ones have more toy pairs, and more of the pairs that mix what others vary.
-    same_vocabulary : bool
-        Only pairs over one vocabulary.
-    only : collection of str, optional
-        Names of some; all by default.
-
-    Raises
-    ------
-    ValueError
-        `only` names no situation.
+    * `profile` ({"quick", "standard", "thorough"}): The larger ones have more toy pairs, and more
+      of the pairs that mix what others vary.
+    * `same_vocabulary`: Only pairs over one vocabulary.
+    * `only`: Names of some; all by default.
+    * raises `ValueError`: `only` names no situation.
 
     Examples
     --------
@@ -361,13 +349,8 @@ SITUATIONS: Mapping[str, Callable[[Profile], Iterator[Case]]] = {
 def drawn_model(vocabulary: Vocabulary, key: str, weights: Sequence[int]) -> Model:
     """A model whose rows have the same entries, on tokens that the whole context decides.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    key : str
-        Models with other keys put the entries on other tokens.
-    weights : sequence of int
-        Normalised, the positive entries of a row.
+    * `key`: Models with other keys put the entries on other tokens.
+    * `weights`: Normalised, the positive entries of a row.
 
     Examples
     --------

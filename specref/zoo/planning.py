@@ -52,10 +52,7 @@ class MutantPlan:
 def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
     """The blocks needed to find a known bug, for each fixture on which it shows.
 
-    Raises
-    ------
-    ValueError
-        No such mutant.
+    * raises `ValueError`: No such mutant.
 
     Examples
     --------

@@ -9,12 +9,8 @@ from specref.contrib.checkpoints.weights import HEAD, Float32s, Weights
 def write_gguf(law: Law, weights: Weights, folder: Path) -> None:
     """Write `model.gguf`, in float32, into a folder that exists.
 
-    Raises
-    ------
-    ImportError
-        gguf is missing.
-    ValueError
-        It is no Llama.
+    * raises `ImportError`: gguf is missing.
+    * raises `ValueError`: It is no Llama.
     """
     config = weights.config
     if config["model_type"] != "llama":

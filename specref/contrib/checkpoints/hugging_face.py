@@ -12,10 +12,7 @@ from specref.contrib.checkpoints.weights import Weights
 def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
     """Write config, weights in float32 and tokenizer into a folder that exists.
 
-    Raises
-    ------
-    ImportError
-        safetensors is missing.
+    * raises `ImportError`: safetensors is missing.
     """
     try:
         from safetensors.numpy import save_file

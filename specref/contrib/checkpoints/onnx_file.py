@@ -45,12 +45,8 @@ llama (int64[batch, new] input_ids, int64[batch, all] attention_mask,
 def write_onnx(law: Law, weights: Weights, folder: Path) -> None:
     """Write `model.onnx`, in float32, and `genai_config.json` into a folder that exists.
 
-    Raises
-    ------
-    ImportError
-        onnx is missing.
-    ValueError
-        It is no Llama.
+    * raises `ImportError`: onnx is missing.
+    * raises `ValueError`: It is no Llama.
     """
     config = weights.config
     if config["model_type"] != "llama":

@@ -16,12 +16,8 @@ def write_openvino(law: Law, weights: Weights, folder: Path) -> None:
 
     The MLP, which is zero, is left out.
 
-    Raises
-    ------
-    ImportError
-        openvino is missing.
-    ValueError
-        It is no Llama.
+    * raises `ImportError`: openvino is missing.
+    * raises `ValueError`: It is no Llama.
     """
     config = weights.config
     if config["model_type"] != "llama":

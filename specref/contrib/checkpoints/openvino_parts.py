@@ -36,11 +36,9 @@ def heads(found: Any, width: int) -> Any:
 def cached(part: str, new: Any, beam: Any, shape: tuple[int, int], sinks: list[Any]) -> Any:
     """What is cached, with new rows behind it; adds to `sinks` what is cached now.
 
-    Parameters
-    ----------
-    part : {"key", "value"}
-    new : node, shape (B, N, L, D)
-    shape : (N, D)
+    * `part` ({"key", "value"})
+    * `new` (node, shape (B, N, L, D))
+    * `shape` (N, D)
     """
     count, width = shape
     info = VariableInfo()

@@ -49,10 +49,7 @@ def llama(law: Law) -> Weights:
     r = back - 1, and in a shorter text at its first token. That holds up to a `back` of 6 at this
     base of the frequencies; scores are scaled until the others are 40 below.
 
-    Raises
-    ------
-    ValueError
-        More than 1,000 tokens, or a `back` above 6.
+    * raises `ValueError`: More than 1,000 tokens, or a `back` above 6.
 
     Examples
     --------
@@ -114,10 +111,7 @@ def llama(law: Law) -> Weights:
 def gpt2(law: Law) -> Weights:
     """A GPT-2. Positions are one-hot: any `back` below its context of 256 tokens.
 
-    Raises
-    ------
-    ValueError
-        More than 1,000 tokens, or a `back` of 256 or more.
+    * raises `ValueError`: More than 1,000 tokens, or a `back` of 256 or more.
 
     Examples
     --------

@@ -65,12 +65,7 @@ INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
     """The options of the quick form: some checks, at TV 0.05 or for so many seconds.
 
-    Parameters
-    ----------
-    contract : Contract
-    seconds : float
-    slow : bool
-        Only what takes few calls, at TV 0.2, or at 0.1 if there are ten minutes for it.
+    * `slow`: Only what takes few calls, at TV 0.2, or at 0.1 if there are ten minutes for it.
 
     Examples
     --------
@@ -90,14 +85,9 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
     """Judge every registered engine that is installed; the exit code.
 
-    Parameters
-    ----------
-    context : click.Context
-        Of ``specref check``: options that were given are passed on to each engine.
-    contract : str, optional
-        Only what is registered for it.
-    json_file : str, optional
-        Rewritten after each row.
+    * `context`: Of ``specref check``: options that were given are passed on to each engine.
+    * `contract`: Only what is registered for it.
+    * `json_file`: Rewritten after each row.
     """
     given = {
         name: context.params[name]
@@ -195,27 +185,16 @@ def judged_apart(
 
     The process has no network (`offline`), and the row says what it asked for.
 
-    Parameters
-    ----------
-    path : str
-        A registered name, or MODULE:NAME.
-    arguments : sequence of str
-        Options of ``specref check``.
-    note : str
-        For the evidence, if there is a report.
-    python : str
-        The interpreter.
-    limit : float
-        Seconds, after which the process and its children are ended.
-    memory : float
-        Bytes that they may use together.
-    environment : mapping, optional
-        Variables of the process; those of this one by default.
-    folder : Path, optional
-        Where it runs.
-    texts : Path, optional
-        A file for whole texts as they come: if the process is ended, a second run goes on from
-        them. It is deleted after a verdict. Not with other contracts.
+    * `path`: A registered name, or MODULE:NAME.
+    * `arguments`: Options of ``specref check``.
+    * `note`: For the evidence, if there is a report.
+    * `python`: The interpreter.
+    * `limit`: Seconds, after which the process and its children are ended.
+    * `memory`: Bytes that they may use together.
+    * `environment`: Variables of the process; those of this one by default.
+    * `folder`: Where it runs.
+    * `texts`: A file for whole texts as they come: if the process is ended, a second run goes on
+      from them. It is deleted after a verdict. Not with other contracts.
     """
     named = ["--contract", contract] if ":" in path else []
     asked = ["check", path, *named, *arguments]

@@ -134,12 +134,8 @@ class Row:
 def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     """The fields of a row that a report says, if it was written by a command that ended so.
 
-    Parameters
-    ----------
-    record : mapping
-        A report as `kit_record` has it.
-    ending : str
-        How the command ended, if not by itself: what was found before counts all the same.
+    * `record`: A report as `kit_record` has it.
+    * `ending`: How the command ended, if not by itself: what was found before counts all the same.
 
     Examples
     --------
@@ -268,13 +264,8 @@ def write_board(
 ) -> None:
     """Write rows as JSON, all or nothing.
 
-    Parameters
-    ----------
-    file : str
-    rows, stronger, undecided : sequence of Row
-        As for `board_page`.
-    unfinished : str
-        Which run is not done.
+    * `rows`, `stronger`, `undecided`: As for `board_page`.
+    * `unfinished`: Which run is not done.
     """
     parts = {"rows": rows, "stronger": stronger, "undecided": undecided}
     listed = []
@@ -288,16 +279,9 @@ def write_board(
 def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
     """The rows that were written; none if there is no file.
 
-    Parameters
-    ----------
-    file : Path
-    part : {"rows", "stronger", "undecided"}
-        The last verdict on each path, those before it with more power, or last runs without one.
-
-    Raises
-    ------
-    ValueError
-        The file is no scoreboard.
+    * `part` ({"rows", "stronger", "undecided"}): The last verdict on each path, those before it
+      with more power, or last runs without one.
+    * raises `ValueError`: The file is no scoreboard.
     """
     if not file.exists():
         return ()
@@ -340,15 +324,9 @@ def board_page(
 ) -> str:
     """The page of a record, as Markdown.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-    stronger : sequence of Row
-        Earlier rows with more power.
-    undecided : sequence of Row
-        What came of later runs that gave no verdict.
-    sections : mapping
-        {path: the anchor of what trophies.md says of it}.
+    * `stronger`: Earlier rows with more power.
+    * `undecided`: What came of later runs that gave no verdict.
+    * `sections`: {path: the anchor of what trophies.md says of it}.
     """
     lines = [
         "| engine, version | MB | path | contract | verdict | power | minutes |",

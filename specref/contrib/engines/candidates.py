@@ -23,17 +23,9 @@ def load_eagle(
 ) -> Callable[..., Any]:
     """EAGLE's `evaluate_posterior` at temperature 1, under the contract ``tree``.
 
-    Parameters
-    ----------
-    repository, under : str
-        Another clone that has it, and its folder there.
-    own
-        What that function takes besides.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or its function has other parameters.
+    * `repository`, `under`: Another clone that has it, and its folder there.
+    * `own`: What that function takes besides.
+    * raises `NotInstalledError`: There is no clone, or its function has other parameters.
     """
     evaluate = loaded(repository, "eagle.model.utils", ("logits_processor", *own), under)
 
@@ -69,13 +61,9 @@ def loaded(
 def on_paths(choose: Callable[[Any, Any], tuple[int, int, Any]], pad: int) -> Callable[..., Any]:
     """A function under the contract ``tree``, row by row; drafts are taken as certain.
 
-    Parameters
-    ----------
-    choose : callable
-        (logits after each node of each path, tokens of each path with the root's)
-        -> the path, how many of its drafts are kept, the law of the last token.
-    pad : int
-        What stands after the end of a path, beside the logits of the last node.
+    * `choose`: (logits after each node of each path, tokens of each path with the root's) -> the
+      path, how many of its drafts are kept, the law of the last token.
+    * `pad`: What stands after the end of a path, beside the logits of the last node.
     """
     from torch import full, multinomial, tensor
 

@@ -11,10 +11,8 @@ from specref.adapters.needs import FOLDER, NotInstalledError, clone, imported
 def remedy(repository: str) -> str:
     """The commands that clone a repository to where it is looked for.
 
-    Parameters
-    ----------
-    repository : str
-        ``OWNER/NAME``, or ``OWNER/NAME@COMMIT`` where later commits lack what is judged.
+    * `repository`: ``OWNER/NAME``, or ``OWNER/NAME@COMMIT`` where later commits lack what is
+      judged.
 
     Examples
     --------
@@ -38,21 +36,11 @@ def from_checkout(
 
     Its top-level modules have names such as `utils`, which others have, too.
 
-    Parameters
-    ----------
-    repository : str
-        As for `remedy`.
-    module : str
-    names : str
-    absent : tuple of str
-        ``MODULE.NAME`` that it imports and that no function called here needs: replaced by None.
-    under : str
-        The folder of the clone that `module` is in, if packages above it are not imported.
-
-    Raises
-    ------
-    NotInstalledError
-        There is no clone, or it cannot be imported.
+    * `repository`: As for `remedy`.
+    * `absent`: ``MODULE.NAME`` that it imports and that no function called here needs: replaced by
+      None.
+    * `under`: The folder of the clone that `module` is in, if packages above it are not imported.
+    * raises `NotInstalledError`: There is no clone, or it cannot be imported.
     """
     if not clone(repository).is_dir():
         raise NotInstalledError(f"{repository} is not cloned: {remedy(repository)}")

@@ -23,14 +23,8 @@ from specref.vocabulary import Tokens
 class Reader(NamedTuple):
     """An engine that computes the probabilities of a checkpoint.
 
-    Attributes
-    ----------
-    format : str
-    package : str
-        Of the engine; its version is shown.
-    architectures : tuple of str
-    load : callable
-        Maps a folder to the distribution after each of the ids; raises `NotInstalledError`.
+    * `package`: Of the engine; its version is shown.
+    * `load`: Maps a folder to the distribution after each of the ids; raises `NotInstalledError`.
     """
 
     format: str

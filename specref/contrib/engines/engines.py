@@ -12,24 +12,15 @@ from specref.contrib.engines import hsd, lookahead, sequoia, ssd
 class Installable:
     """An engine on PyPI, or a clone.
 
-    Attributes
-    ----------
-    name : str
-        Its registered implementations are called so, or begin so.
-    distribution : str
-        The package whose version is that of the engine.
-    requirements : tuple of str
-        What pip installs; nothing where no adapter calls it.
-    megabytes : int
-        What the wheels were seen to be, without torch.
-    alone : bool
-        Installed without dependencies but those that are listed: its models need many more.
-    needs_cuda : bool
-        Not installed where there is no CUDA.
-    slow : bool
-        Without CUDA its kernels run in Triton's interpreter: few checks.
-    clone : str
-        No package, but a clone ``OWNER/NAME``, or ``OWNER/NAME@COMMIT``, that is there already.
+    * `name`: Its registered implementations are called so, or begin so.
+    * `distribution`: The package whose version is that of the engine.
+    * `requirements`: What pip installs; nothing where no adapter calls it.
+    * `megabytes`: What the wheels were seen to be, without torch.
+    * `alone`: Installed without dependencies but those that are listed: its models need many more.
+    * `needs_cuda`: Not installed where there is no CUDA.
+    * `slow`: Without CUDA its kernels run in Triton's interpreter: few checks.
+    * `clone`: No package, but a clone ``OWNER/NAME``, or ``OWNER/NAME@COMMIT``, that is there
+      already.
     """
 
     name: str

@@ -28,11 +28,7 @@ class Forward(NamedTuple):
 class Block(NamedTuple):
     """One iteration of the loop.
 
-    Attributes
-    ----------
-    start : int
-        The number of tokens generated before.
-    drafted, accepted : int
+    * `start`: The number of tokens generated before.
     """
 
     start: int

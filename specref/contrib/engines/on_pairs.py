@@ -48,28 +48,15 @@ def on_pair(
 ) -> Engine:
     """An engine on a pair of `named_pair`, with the law of its texts under sampler settings.
 
-    Parameters
-    ----------
-    modes : callable
-    law : str
-        The name of the pair.
-    settings : mapping
-        As for `shaped`; `modes` passes them on to the engine.
-    file_format : {"hf", "gguf", "onnx", "openvino"}
-    prompts : tuple of tuple of int
-    has_drafter : bool
-        Whether drafts are the drafter's.
-    same_text : bool
-        As for `Engine`.
-    long : bool
-        Texts have `LONG` tokens, too many to know the law of all: plain mode is what there is.
-
-    Raises
-    ------
-    ImportError
-        The package of a format is missing.
-    ValueError
-        An unknown name, format or setting.
+    * `law`: The name of the pair.
+    * `settings`: As for `shaped`; `modes` passes them on to the engine.
+    * `file_format` ({"hf", "gguf", "onnx", "openvino"})
+    * `has_drafter`: Whether drafts are the drafter's.
+    * `same_text`: As for `Engine`.
+    * `long`: Texts have `LONG` tokens, too many to know the law of all: plain mode is what there
+      is.
+    * raises `ImportError`: The package of a format is missing.
+    * raises `ValueError`: An unknown name, format or setting.
 
     Examples
     --------
@@ -116,10 +103,8 @@ def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, 
 def ids_of(text: str, law: Law) -> list[int]:
     """The ids of a text whose tokens are single characters.
 
-    Raises
-    ------
-    ValueError
-        It has a character that is no token: the engine has another tokenizer than the checkpoint.
+    * raises `ValueError`: It has a character that is no token: the engine has another tokenizer
+      than the checkpoint.
 
     Examples
     --------

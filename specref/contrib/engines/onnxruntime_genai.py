@@ -27,10 +27,8 @@ def load_engine(
 
     `greedy` is decoding by argmax, with one text after each of 80 prompts.
 
-    Raises
-    ------
-    NotInstalledError
-        A package is missing, cannot be called like this, or has other options of speculation.
+    * raises `NotInstalledError`: A package is missing, cannot be called like this, or has other
+      options of speculation.
     """
     require(PACKAGES, REMEDY)
     import onnxruntime_genai as genai

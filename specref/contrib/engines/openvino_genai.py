@@ -50,10 +50,8 @@ def load_engine(
 ) -> Engine:
     """A pipeline with two drafts, and the same without speculation; by argmax, if `greedy`.
 
-    Raises
-    ------
-    NotInstalledError
-        The package is missing, has no such setting, or cannot be called like this.
+    * raises `NotInstalledError`: The package is missing, has no such setting, or cannot be called
+      like this.
     """
     require(PACKAGES, REMEDY)
     import openvino_genai as genai

@@ -24,11 +24,8 @@ def load_verify(jit: bool = True) -> Callable[..., Any]:
 
     Drafts without laws are those of a drafter at temperature 0.
 
-    Parameters
-    ----------
-    jit : bool
-        `jit_speculate`, which its scripts set by default. False is what `Config` says; its
-        synchronous speculator then names no cache hits.
+    * `jit`: `jit_speculate`, which its scripts set by default. False is what `Config` says; its
+      synchronous speculator then names no cache hits.
     """
     require(PACKAGES, "pip install torch transformers")
     from torch import arange, cat, multinomial, nn, tensor

@@ -33,12 +33,7 @@ MOST_MEMORY, MOST_OUTPUT = _most_memory(), 1.0 * GIB
 class Ending:
     """How a process ended.
 
-    Attributes
-    ----------
-    verdict : str
-        Of the row, if there is no report.
-    told : str
-    by_itself : bool
+    * `verdict`: Of the row, if there is no report.
 
     Examples
     --------

@@ -39,21 +39,12 @@ def toy_pair(
 ) -> ToyPair:
     """Models that `generate` takes for one of its paths.
 
-    Parameters
-    ----------
-    path : {"ar", "sd", "tli", "slem", "pld"}
-    target, drafter : Model
-    lookahead : int
-        The number of tokens to draft, whatever the assistant's confidence.
-    temperature : float or None
-        Logits are multiplied by it, and divided again by the library; None: greedy.
-    order : {"shipped", "sorted", "reversed"}
-        How the assistant's tokenizer lists its vocabulary.
-
-    Raises
-    ------
-    ValueError
-        The path takes equal vocabularies alone.
+    * `path` ({"ar", "sd", "tli", "slem", "pld"})
+    * `lookahead`: The number of tokens to draft, whatever the assistant's confidence.
+    * `temperature`: Logits are multiplied by it, and divided again by the library; None: greedy.
+    * `order` ({"shipped", "sorted", "reversed"}): How the assistant's tokenizer lists its
+      vocabulary.
+    * raises `ValueError`: The path takes equal vocabularies alone.
     """
     same = target.vocabulary.tokens == drafter.vocabulary.tokens
     if path == "sd" and not same:

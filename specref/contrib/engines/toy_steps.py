@@ -26,11 +26,7 @@ def on_toys(decode: Decode, **claims: Unpack[Claims]) -> Callable[..., Tokens]:
     Global generators of Python, NumPy and torch are seeded. A prompt starts with an id that no
     vocabulary has. What comes after EOS is cut: it changes nothing before.
 
-    Parameters
-    ----------
-    decode : callable
-    claims
-        As for `capable`.
+    * `claims`: As for `capable`.
     """
 
     @lru_cache(REMEMBERED_MODELS)
@@ -86,13 +82,8 @@ def row_by_row(
     A row without drafts is drawn from the target by `torch.multinomial`, as engines do: functions
     that verify are never called for one.
 
-    Parameters
-    ----------
-    verify_row : callable
-        Logits are log p in float32, -inf for 0.
-    device : str
-    rule : str, optional
-        As for `capable`.
+    * `verify_row`: Logits are log p in float32, -inf for 0.
+    * `rule`: As for `capable`.
     """
 
     @capable(rule=rule)

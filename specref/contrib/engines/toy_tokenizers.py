@@ -22,11 +22,8 @@ TARGET_STRANGER, DRAFTER_STRANGER = PRIVATE + "\ue001", PRIVATE + "\ue002"
 class ToyTokenizer(PreTrainedTokenizerFast):
     """A fast tokenizer that lists its vocabulary in a chosen order.
 
-    Attributes
-    ----------
-    order : {"shipped", "sorted", "reversed"}
-        Order of `get_vocab()`: that of the library, by id, or by descending id. Nothing
-        about a vocabulary depends on it, so no code should.
+    * `order` ({"shipped", "sorted", "reversed"}): Order of `get_vocab()`: that of the library, by
+      id, or by descending id. Nothing about a vocabulary depends on it, so no code should.
     """
 
     order: Order = "shipped"
@@ -44,19 +41,10 @@ def toy_tokenizer(
 ) -> ToyTokenizer:
     """A tokenizer with the greedy longest match of a vocabulary.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        A vocabulary of str without `normalise`.
-    stranger : str
-        The token for unknown text; its id is the first after those of the vocabulary.
-    order : {"shipped", "sorted", "reversed"}
-        Order of `get_vocab()`.
-
-    Raises
-    ------
-    ValueError
-        The vocabulary is of bytes, or it normalises.
+    * `vocabulary`: A vocabulary of str without `normalise`.
+    * `stranger`: The token for unknown text; its id is the first after those of the vocabulary.
+    * `order` ({"shipped", "sorted", "reversed"}): Order of `get_vocab()`.
+    * raises `ValueError`: The vocabulary is of bytes, or it normalises.
 
     Examples
     --------

@@ -44,23 +44,10 @@ class ToyModel(PreTrainedModel, GenerationMixin):
     Ids from len(vocabulary) to `size` - 1 are never generated, and left out of the context:
     the first of them starts every text, so that the empty context is a text.
 
-    Parameters
-    ----------
-    model : Model
-    size : int
-        The size of the embedding, at least one more than the vocabulary.
-    temperature : float
-        A factor on logits: sampled at this temperature, the law is that of the model.
-
-    Attributes
-    ----------
-    forwards : list of Forward
-        All forward passes so far, from which drafted and accepted tokens can be derived.
-
-    Raises
-    ------
-    ValueError
-        `size` is too small.
+    * `size`: The size of the embedding, at least one more than the vocabulary.
+    * `temperature`: A factor on logits: sampled at this temperature, the law is that of the model.
+    * `forwards`: All forward passes so far, from which drafted and accepted tokens can be derived.
+    * raises `ValueError`: `size` is too small.
 
     Examples
     --------

@@ -20,38 +20,26 @@ REMEMBERED_PAIRS = 32
 class Generate:
     """`generate` of Transformers by one of its paths, as a function of specref models.
 
-    Parameters
-    ----------
-    path : {"ar", "sd", "tli", "slem", "pld"}
-        Without an assistant; with one of the same vocabulary (`assistant_model`); with
-        `assistant_tokenizer` and `do_sample` (universal speculative decoding, TLI); with it
-        and greedy decoding (universal assisted generation, SLEM); prompt lookup.
-    lookahead : int
-        The number of tokens to draft; the assistant drafts no fewer, whatever its confidence.
-    greedy : bool, optional
-        Decode by argmax. SLEM is always greedy.
-    temperature : float
-        Passed to `generate`, with logits multiplied by it beforehand: after the library's
-        warping, the target's law is that of the `Model`, and so is the drafter's if it is
-        warped once.
-    order : {"shipped", "sorted", "reversed"}
-        How the assistant's tokenizer lists its vocabulary.
-    anew : bool
-        Make new models and tokenizers for every text, as in a process of its own. The
-        order "shipped" is then drawn for every text.
-
-    Attributes
-    ----------
-    blocks : tuple of Block
-        Blocks of the last text without its last block, which may be cut. They are derived
-        from the lengths of the target's forward passes.
-    forwards : tuple of (int, int)
-        Number of forward passes of target and drafter for the last text.
-
-    Raises
-    ------
-    ValueError
-        An unknown path, a lookahead < 1, a temperature <= 0, or SLEM that is not greedy.
+    * `path` ({"ar", "sd", "tli", "slem", "pld"}): Without an assistant; with one of the same
+      vocabulary (`assistant_model`); with `assistant_tokenizer` and `do_sample` (universal
+      speculative decoding, TLI); with it and greedy decoding (universal assisted generation,
+      SLEM); prompt lookup.
+    * `lookahead`: The number of tokens to draft; the assistant drafts no fewer, whatever its
+      confidence.
+    * `greedy`: Decode by argmax. SLEM is always greedy.
+    * `temperature`: Passed to `generate`, with logits multiplied by it beforehand: after the
+      library's warping, the target's law is that of the `Model`, and so is the drafter's if it is
+      warped once.
+    * `order` ({"shipped", "sorted", "reversed"}): How the assistant's tokenizer lists its
+      vocabulary.
+    * `anew`: Make new models and tokenizers for every text, as in a process of its own. The order
+      "shipped" is then drawn for every text.
+    * `blocks`: Blocks of the last text without its last block, which may be cut. They are derived
+      from the lengths of the target's forward passes.
+    * `forwards` (tuple of (int, int)): Number of forward passes of target and drafter for the last
+      text.
+    * raises `ValueError`: An unknown path, a lookahead < 1, a temperature <= 0, or SLEM that is
+      not greedy.
 
     Examples
     --------
@@ -94,10 +82,8 @@ class Generate:
     ) -> Tokens:
         """Generate `tokens` target tokens after `context`, or up to EOS.
 
-        Raises
-        ------
-        ValueError
-            `tokens` < 1, a bad context, or vocabularies that the path does not take.
+        * raises `ValueError`: `tokens` < 1, a bad context, or vocabularies that the path does not
+          take.
         """
         if tokens < 1:
             raise ValueError(f"tokens = {tokens}: expected at least 1")

@@ -114,10 +114,8 @@ def interpreting() -> bool:
 def rejection_sampling(cuda: bool, remedy: str) -> Any:
     """The function of the package, or, where Triton's interpreter has to do, of the files.
 
-    Raises
-    ------
-    NotInstalledError
-        There is no package, it cannot be imported, or a file imports something else of it.
+    * raises `NotInstalledError`: There is no package, it cannot be imported, or a file imports
+      something else of it.
     """
     if not cuda and interpreting():
         return _of_files(remedy)

@@ -50,18 +50,12 @@ Advance = Callable[[str], None]
 class Row:
     """The result for one entry of the zoo.
 
-    Attributes
-    ----------
-    id : str
-        Of the entry.
-    killers : tuple of str
-        The checks that find something wrong, the first of each stage being the cause: a failure,
-        no answer, a situation in which it cannot be tried, or an edge too rare to fail for.
-    asked : frozenset of str
-        The checks that were put to it.
-    variation : float or None
-        The largest exact total variation on the pairs of its rule, or on its own case; if the
-        first failure is enough, that on the first pair where there is one.
+    * `id`: Of the entry.
+    * `killers`: The checks that find something wrong, the first of each stage being the cause: a
+      failure, no answer, a situation in which it cannot be tried, or an edge too rare to fail for.
+    * `asked`: The checks that were put to it.
+    * `variation`: The largest exact total variation on the pairs of its rule, or on its own case;
+      if the first failure is enough, that on the first pair where there is one.
     """
 
     id: str
@@ -144,26 +138,14 @@ def kill_matrix(
 ) -> Matrix:
     """Put the checks to the zoo.
 
-    Parameters
-    ----------
-    ids : sequence of str, optional
-        Some entries; all by default.
-    stages : sequence of str
-        Some stages; all by default.
-    detect_tv : float
-        As in `check`. A mutant need not be that far from the target to be found.
-    seed : int
-    first : bool
-        Stop at the first check that fails an entry: enough to see whether mutants are killed.
-    executor : concurrent.futures.Executor, optional
-        Runs the entries; results do not depend on it.
-    advance : callable
-        Told each id when it is done.
-
-    Raises
-    ------
-    ValueError
-        An unknown id.
+    * `ids`: Some entries; all by default.
+    * `stages`: Some stages; all by default.
+    * `detect_tv`: As in `check`. A mutant need not be that far from the target to be found.
+    * `first`: Stop at the first check that fails an entry: enough to see whether mutants are
+      killed.
+    * `executor`: Runs the entries; results do not depend on it.
+    * `advance`: Told each id when it is done.
+    * raises `ValueError`: An unknown id.
 
     Examples
     --------

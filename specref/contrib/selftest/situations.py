@@ -26,30 +26,17 @@ LOOKAHEAD = 3
 class Decision:
     """A draft to accept, or a last token to draw, as triggers see it.
 
-    Attributes
-    ----------
-    call : int
-        How many calls there were before.
-    asked : int
-        The lookahead, or the tokens to generate; of trees the nodes of the row.
-    size : int
-        The tokens of the vocabulary.
-    ends : bool
-        Whether one of them ends a text.
-    row, rows : int
-        The row of the batch, and how many there are.
-    laws : bool
-        Whether the laws of drafts were passed.
-    context : tuple of int
-        All tokens before, those of the call included.
-    position : int
-        How many of them are of the call.
-    p : ndarray
-        The target's law after them.
-    siblings : tuple of Node
-        The drafts there.
-    draft : Node or None
-        The one to accept, or the last that was refused; None where there are no drafts.
+    * `call`: How many calls there were before.
+    * `asked`: The lookahead, or the tokens to generate; of trees the nodes of the row.
+    * `size`: The tokens of the vocabulary.
+    * `ends`: Whether one of them ends a text.
+    * `row`, `rows`: The row of the batch, and how many there are.
+    * `laws`: Whether the laws of drafts were passed.
+    * `context`: All tokens before, those of the call included.
+    * `position`: How many of them are of the call.
+    * `p`: The target's law after them.
+    * `siblings`: The drafts there.
+    * `draft`: The one to accept, or the last that was refused; None where there are no drafts.
     """
 
     call: int
@@ -111,12 +98,8 @@ class Decision:
 class Situation:
     """When a bug acts.
 
-    Attributes
-    ----------
-    id : str
-    kind : {"shape", "values", "ids", "mode", "call", "row"}
-    holds : callable
-        Decision -> bool.
+    * `kind` ({"shape", "values", "ids", "mode", "call", "row"})
+    * `holds`: Decision -> bool.
     """
 
     id: str
@@ -128,17 +111,10 @@ class Situation:
 class Departure:
     """What a bug does at the decisions where a trigger holds.
 
-    Attributes
-    ----------
-    id : str
-    likely : callable
-        The probability that a draft is accepted -> another one.
-    left : callable
-        (p, q) -> the law after a rejection.
-    last : callable
-        The law of the last token -> another one.
-    reads : callable
-        The context -> what the target is given instead.
+    * `likely`: The probability that a draft is accepted -> another one.
+    * `left`: (p, q) -> the law after a rejection.
+    * `last`: The law of the last token -> another one.
+    * `reads`: The context -> what the target is given instead.
     """
 
     id: str
@@ -258,12 +234,8 @@ def verified(
 ) -> Tokens:
     """`topdown.verify` with a bug that acts where a trigger holds.
 
-    Parameters
-    ----------
-    at : Decision
-        What is known of the call.
-    context : tuple of int
-        What the target reads; `at.context` may be longer.
+    * `at`: What is known of the call.
+    * `context`: What the target reads; `at.context` may be longer.
     """
     at = replace(at, p=target.next_token(context), siblings=tree, draft=None)
     held = [when.holds(replace(at, draft=node)) for node in tree] or [when.holds(at)]

@@ -29,15 +29,9 @@ BEFORE = ("smoke", "boundary", "joint")
 class Bugs:
     """The bugs and the triggers of a contract.
 
-    Attributes
-    ----------
-    contract : Contract
-    triggers, bugs : sequence
-        Each has an `id`, triggers a `kind`.
-    made : callable
-        (bug, trigger) -> an implementation of the contract.
-    elsewhere : tuple of str
-        The stages that are asked what strata do not find.
+    * `triggers`, `bugs`: Each has an `id`, triggers a `kind`.
+    * `made`: (bug, trigger) -> an implementation of the contract.
+    * `elsewhere`: The stages that are asked what strata do not find.
     """
 
     contract: Contract
@@ -125,14 +119,10 @@ Key = tuple[str, str]
 class TriggerRow:
     """What finds a bug that acts in one situation.
 
-    Attributes
-    ----------
-    trigger, bug : str
-        Their ids.
-    killers : tuple of str
-        The checks of strata that fail it; only the first, unless all were asked for.
-    elsewhere : str
-        The first other check that fails it, where no stratum was asked to, or none does.
+    * `trigger`, `bug`: Their ids.
+    * `killers`: The checks of strata that fail it; only the first, unless all were asked for.
+    * `elsewhere`: The first other check that fails it, where no stratum was asked to, or none
+      does.
     """
 
     trigger: str
@@ -183,22 +173,11 @@ def trigger_matrix(
 ) -> TriggerMatrix:
     """Put bugs that act in one situation to the checks.
 
-    Parameters
-    ----------
-    triggers, bugs : sequence of str, optional
-        Some of them; all by default.
-    seed : int
-    every : bool
-        Whether all strata are tried, not only as many as it takes to find a bug.
-    executor : concurrent.futures.Executor, optional
-        Runs the rows; results do not depend on it.
-    advance : callable
-        Told each trigger when one of its rows is done.
-
-    Raises
-    ------
-    ValueError
-        An unknown id.
+    * `triggers`, `bugs`: Some of them; all by default.
+    * `every`: Whether all strata are tried, not only as many as it takes to find a bug.
+    * `executor`: Runs the rows; results do not depend on it.
+    * `advance`: Told each trigger when one of its rows is done.
+    * raises `ValueError`: An unknown id.
 
     Examples
     --------

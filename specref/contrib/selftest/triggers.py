@@ -23,16 +23,10 @@ END_IDS = (50_256, 128_001, 151_645)
 class Situation:
     """A call as triggers see it.
 
-    Attributes
-    ----------
-    batch : Batch
-        Laws, drafts and coins.
-    given : mapping
-        What was passed, by name; None where nothing was.
-    call : int
-        How many calls there were before.
-    before : Situation or None
-        The call before, without its own.
+    * `batch`: Laws, drafts and coins.
+    * `given`: What was passed, by name; None where nothing was.
+    * `call`: How many calls there were before.
+    * `before`: The call before, without its own.
     """
 
     batch: Batch
@@ -99,13 +93,8 @@ Weighs = Callable[[Batch, Ints, Floats, Bools], Floats]
 class BaseBug:
     """A departure from the clean verifier, at the rows and positions where a trigger holds.
 
-    Attributes
-    ----------
-    id : str
-    accepts : callable, optional
-        (batch, verdicts, mask of drafts) -> verdicts.
-    weighs : callable, optional
-        (batch, count, weights, mask of rows) -> weights of the last token.
+    * `accepts`: (batch, verdicts, mask of drafts) -> verdicts.
+    * `weighs`: (batch, count, weights, mask of rows) -> weights of the last token.
     """
 
     id: str
@@ -175,15 +164,10 @@ PADDING = (BaseBug("emits-padding", weighs=_gives_last),)
 class Trigger:
     """When a bug acts.
 
-    Attributes
-    ----------
-    id : str
-    kind : {"shape", "values", "ids", "mode", "call", "row"}
-    holds : callable
-        Situation -> bool, or one for each row and position, shape (B, K + 1) or one that
-        broadcasts to it.
-    bugs : tuple of BaseBug
-        Bugs of its own, that act nowhere else, in place of `BASE_BUGS`.
+    * `kind` ({"shape", "values", "ids", "mode", "call", "row"})
+    * `holds`: Situation -> bool, or one for each row and position, shape (B, K + 1) or one that
+      broadcasts to it.
+    * `bugs`: Bugs of its own, that act nowhere else, in place of `BASE_BUGS`.
     """
 
     id: str

@@ -110,10 +110,7 @@ class Priced(Budgeted):
     With the goodput of the run as the price it has the greatest goodput of all rules that see
     what it sees (`speed.latency.optimal_policy`). It drafts all positions, as `Scan` does.
 
-    Parameters
-    ----------
-    price : float
-        Tokens per unit of time.
+    * `price`: Tokens per unit of time.
     """
 
     price: float = 0.0
@@ -128,10 +125,7 @@ class Priced(Budgeted):
 class TopDrafts(Budgeted):
     """A fixed number of drafts: causal, and jointly lossless.
 
-    Parameters
-    ----------
-    drafts : int
-        For the whole batch; fewer if there are no more.
+    * `drafts`: For the whole batch; fewer if there are no more.
     """
 
     drafts: int = 0

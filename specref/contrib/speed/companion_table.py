@@ -49,15 +49,10 @@ class Gain(NamedTuple):
 class AcceptanceTable:
     """Mean acceptance by cell (similarity bin, companion acceptance bin).
 
-    Attributes
-    ----------
-    similarity_edges, acceptance_edges : tuple
-        Where the second, third, … bin of an axis begins, increasing. The first begins at 0,
-        the last ends at 1.
-    counts, accepted : tuple of tuples
-        Observations of each cell, and the sum of what they accepted.
-    otherwise : number in [0, 1], optional
-        The estimate for cells without observations; by default they raise.
+    * `similarity_edges`, `acceptance_edges`: Where the second, third, … bin of an axis begins,
+      increasing. The first begins at 0, the last ends at 1.
+    * `counts`, `accepted`: Observations of each cell, and the sum of what they accepted.
+    * `otherwise`: The estimate for cells without observations; by default they raise.
     """
 
     similarity_edges: Edges
@@ -69,12 +64,8 @@ class AcceptanceTable:
     def __call__(self, similarity: Probability, companion_acceptance: Probability) -> Probability:
         """The estimated acceptance of a drafted token.
 
-        Raises
-        ------
-        EmptyBinError
-            No observation in the cell, and no `otherwise`.
-        ValueError
-            An argument is not in [0, 1].
+        * raises `EmptyBinError`: No observation in the cell, and no `otherwise`.
+        * raises `ValueError`: An argument is not in [0, 1].
         """
         row = _bin(self.similarity_edges, similarity, "similarity")
         column = _bin(self.acceptance_edges, companion_acceptance, "companion_acceptance")
@@ -157,16 +148,10 @@ def information_gain(counts: Sequence[int], accepted: Sequence[Probability]) -> 
     grows with the number of bins (Panzeri and Treves 1996). A gain that rises as bins get finer
     shows nothing by itself.
 
-    Parameters
-    ----------
-    counts, accepted : sequences
-        For each bin, the observations and how many of them were accepted (or the sum of
-        their acceptances).
-
-    Raises
-    ------
-    ValueError
-        Different lengths, no observations, or some `accepted` not between 0 and its count.
+    * `counts`, `accepted`: For each bin, the observations and how many of them were accepted (or
+      the sum of their acceptances).
+    * raises `ValueError`: Different lengths, no observations, or some `accepted` not between 0 and
+      its count.
 
     Examples
     --------
@@ -237,10 +222,7 @@ def accepted_length_law(rates: Rates, length: int) -> tuple[Probability, ...]:
     all. Right if rate k is that of draft k *given that the earlier ones are accepted*; with
     averages over contexts that differ it is not (and too small: `expected_accepted`).
 
-    Raises
-    ------
-    ValueError
-        A rate is not in [0, 1], or there are fewer than `length` >= 0.
+    * raises `ValueError`: A rate is not in [0, 1], or there are fewer than `length` >= 0.
 
     Examples
     --------
@@ -274,16 +256,9 @@ def truncated_law(p: Probabilities, q: Probabilities, kept: Probabilities) -> Pr
     p for every p iff w is the same for all x that q can draft: for p = q it is
     q (1 + w - E_q[w]), as far from q as half the mean absolute deviation of w.
 
-    Parameters
-    ----------
-    p, q : ndarray, shape (V,)
-    kept : ndarray, shape (V,)
-        Each in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        Different lengths, or an entry of `kept` is not in [0, 1].
+    * `p`, `q` (ndarray, shape (V,))
+    * `kept` (ndarray, shape (V,)): Each in [0, 1].
+    * raises `ValueError`: Different lengths, or an entry of `kept` is not in [0, 1].
 
     Examples
     --------

@@ -61,10 +61,8 @@ def optimal_policy(
     tokens - price * time, with that ratio as the price (Dinkelbach 1967), and not the class's
     own tokens / time: a class that is slow anyway is worth less of the common time.
 
-    Raises
-    ------
-    ValueError
-        As `goodputs`; `weights` do not match `classes`, are negative or sum to 0.
+    * raises `ValueError`: As `goodputs`; `weights` do not match `classes`, are negative or sum to
+      0.
 
     Examples
     --------

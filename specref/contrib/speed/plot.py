@@ -13,10 +13,7 @@ SPEED, TOKENS, OPERATIONS = BLUE, GREY, VERMILLION
 def load_matplotlib() -> Any:
     """Matplotlib's module of figures.
 
-    Raises
-    ------
-    ImportError
-        It is not installed.
+    * raises `ImportError`: It is not installed.
     """
     try:
         return importlib.import_module("matplotlib.figure")
@@ -29,12 +26,8 @@ def load_matplotlib() -> Any:
 def draw_speed_plan(plan: SpeedPlan, file: str) -> None:
     """Speedup and operations against the lookahead, as an image of the file's type.
 
-    Raises
-    ------
-    ImportError
-        Matplotlib is not installed.
-    ValueError
-        It cannot write this type of file.
+    * raises `ImportError`: Matplotlib is not installed.
+    * raises `ValueError`: It cannot write this type of file.
     """
     figure = load_matplotlib().Figure(figsize=(7, 5.6), layout="constrained")
     speed, operations = figure.subplots(2, 1, sharex=True, height_ratios=[2.4, 1])

@@ -65,10 +65,7 @@ def speed_plan(
 ) -> SpeedPlan:
     """The plan: exact arithmetic if the arguments are exact; rows are rounded at the end.
 
-    Raises
-    ------
-    ValueError
-        As `speed.speedup.walltime_improvement` and `operations_increase`.
+    * raises `ValueError`: As `speed.speedup.walltime_improvement` and `operations_increase`.
 
     Examples
     --------

@@ -91,12 +91,8 @@ class Fixed:
 class StopAtConfidence:
     """Drafts until the estimated acceptance of one is below `threshold`.
 
-    Parameters
-    ----------
-    threshold : float
-        In [0, 1].
-    lookahead : int, optional
-        The most; by default all positions.
+    * `threshold`: In [0, 1].
+    * `lookahead`: The most; by default all positions.
     """
 
     threshold: float
@@ -153,10 +149,7 @@ def _best_drafts(tokens: Integers, times: Floats, counts: Integers) -> Integers:
 def checked_lookahead(lookahead: int | None, iterations: Iterations) -> int:
     """The lookahead, by default as many as there are positions.
 
-    Raises
-    ------
-    ValueError
-        It is negative, not an integer, or more than there are.
+    * raises `ValueError`: It is negative, not an integer, or more than there are.
     """
     most = int(iterations.estimates.shape[1])
     if lookahead is None:

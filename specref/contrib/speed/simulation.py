@@ -22,21 +22,14 @@ from specref.contrib.speed.traces import Source
 class SpeedReport:
     """The figures of a scheduler's run.
 
-    Attributes
-    ----------
-    iterations : int
-        One for each request of each pass.
-    tokens : int
-    time : float
-    standard_error : float
-        Of `goodput`, by the delta method over trials; not a number for one trial.
-    verified : ndarray of int, shape (batch, positions + 1)
-        Entry (r, v): how often request r of a batch had v drafts verified.
-    jain : float
-        Jain's index of the requests' mean verified lengths, averaged over trials: 1 if they
-        are equal, 1 / batch if one request has them all.
-    waits : ndarray of int, shape (steps + 1,)
-        Entry w: how many requests had w passes in a row without a draft verified, at worst.
+    * `iterations`: One for each request of each pass.
+    * `standard_error`: Of `goodput`, by the delta method over trials; not a number for one trial.
+    * `verified` (ndarray of int, shape (batch, positions + 1)): Entry (r, v): how often request r
+      of a batch had v drafts verified.
+    * `jain`: Jain's index of the requests' mean verified lengths, averaged over trials: 1 if they
+      are equal, 1 / batch if one request has them all.
+    * `waits` (ndarray of int, shape (steps + 1,)): Entry w: how many requests had w passes in a
+      row without a draft verified, at worst.
     """
 
     iterations: int

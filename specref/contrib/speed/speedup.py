@@ -44,18 +44,10 @@ def walltime_improvement(acceptance: Acceptance, lookahead: int, cost: Probabili
     Leviathan et al. 2023, Theorem 3.8: the expected block length over 1 + g c. It takes a pass
     over g + 1 tokens to last no longer than over one; `speed.latency` does not.
 
-    Parameters
-    ----------
-    acceptance, lookahead
-        As `survival`.
-    cost : number > 0
-        c, the time of one draft over that of one pass of the target. A free drafter gains
-        `expected_block_length`.
-
-    Raises
-    ------
-    ValueError
-        As `survival`, or `cost` <= 0.
+    * `acceptance`, `lookahead`: As `survival`.
+    * `cost`: c, the time of one draft over that of one pass of the target. A free drafter gains
+      `expected_block_length`.
+    * raises `ValueError`: As `survival`, or `cost` <= 0.
 
     Examples
     --------
@@ -146,10 +138,8 @@ def break_even_acceptance(lookahead: int, cost: Probability) -> float:
 
     The root of a + … + a^g = g c, to float precision: c itself for g = 1, and more for more.
 
-    Raises
-    ------
-    ValueError
-        `lookahead` < 1, or `cost` is not in (0, 1): from c = 1 on no acceptance is enough.
+    * raises `ValueError`: `lookahead` < 1, or `cost` is not in (0, 1): from c = 1 on no acceptance
+      is enough.
 
     Examples
     --------

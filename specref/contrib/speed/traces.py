@@ -22,14 +22,11 @@ Shape = tuple[int, int, int]
 class Iterations:
     """The acceptances of the requests of some batches, step by step.
 
-    Attributes
-    ----------
-    reach : ndarray of int, shape (trials, steps, batch)
-        How many drafts would be accepted.
-    rows : ndarray of int, shape (trials, steps, batch)
-        Which row of `estimates` a scheduler is shown.
-    estimates : ndarray of float64, shape (rows, positions)
-        What it believes: the acceptance of each draft if those before it are accepted.
+    * `reach` (ndarray of int, shape (trials, steps, batch)): How many drafts would be accepted.
+    * `rows` (ndarray of int, shape (trials, steps, batch)): Which row of `estimates` a scheduler
+      is shown.
+    * `estimates` (ndarray of float64, shape (rows, positions)): What it believes: the acceptance
+      of each draft if those before it are accepted.
     """
 
     reach: Integers
@@ -61,21 +58,14 @@ class Source(ABC):
 class Traces(Source):
     """Recorded iterations, replayed cyclically in their order from random places.
 
-    Parameters
-    ----------
-    recorded : array_like of int
-        Shape (iterations,): accepted lengths, of iterations that all verified `lookahead`
-        drafts. Shape (iterations, positions): verdicts 0 or 1; those after a 0 mean nothing.
-    lookahead : int, optional
-        For accepted lengths; by default the greatest of them.
-    believed : array_like, shape (iterations, positions) or (positions,), optional
-        What schedulers believe; by default the shares in the record.
-
-    Raises
-    ------
-    ValueError
-        Nothing is recorded, or no drafts; a length or verdict is out of range; `believed` is
-        no array of probabilities of that shape.
+    * `recorded`: Shape (iterations,): accepted lengths, of iterations that all verified
+      `lookahead` drafts. Shape (iterations, positions): verdicts 0 or 1; those after a 0 mean
+      nothing.
+    * `lookahead`: For accepted lengths; by default the greatest of them.
+    * `believed` (array_like, shape (iterations, positions) or (positions,), optional): What
+      schedulers believe; by default the shares in the record.
+    * raises `ValueError`: Nothing is recorded, or no drafts; a length or verdict is out of range;
+      `believed` is no array of probabilities of that shape.
 
     Examples
     --------
@@ -175,10 +165,7 @@ class Classes(Source):
 def constant(*rates: float) -> Classes:
     """One class of contexts: the same acceptances, position by position, for every iteration.
 
-    Raises
-    ------
-    ValueError
-        As `Classes`.
+    * raises `ValueError`: As `Classes`.
 
     Examples
     --------
@@ -191,10 +178,7 @@ def constant(*rates: float) -> Classes:
 def checked_rates(values: ArrayLike, name: str) -> Floats:
     """Acceptances as float64, shape (rows, positions).
 
-    Raises
-    ------
-    ValueError
-        Not two dimensions, none of them empty, or an entry is not in [0, 1].
+    * raises `ValueError`: Not two dimensions, none of them empty, or an entry is not in [0, 1].
 
     Examples
     --------

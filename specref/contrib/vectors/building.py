@@ -24,10 +24,7 @@ GENERATOR = "specref vectors --write"
 def build_file(algorithm: str) -> Record:
     """The file of an algorithm.
 
-    Raises
-    ------
-    ValueError
-        Float64 does not decide a case, or two cases have one id.
+    * raises `ValueError`: Float64 does not decide a case, or two cases have one id.
     """
     found = [build_case(case) for case in cases(algorithm)]
     ids = [one["id"] for one in found]

@@ -27,15 +27,10 @@ def row(text: str) -> Row:
 class Coins:
     """All randomness of one verification, as doubles.
 
-    Attributes
-    ----------
-    accept : tuple of float
-        A uniform in [0, 1) for each place of a draft.
-    final : float
-        A uniform in [0, 1) for the last token.
-    race : tuple of float
-        Noise for each token, for those who draw the last one by a race: positive, or 0. Groups
-        name it where it matters.
+    * `accept`: A uniform in [0, 1) for each place of a draft.
+    * `final`: A uniform in [0, 1) for the last token.
+    * `race`: Noise for each token, for those who draw the last one by a race: positive, or 0.
+      Groups name it where it matters.
     """
 
     accept: tuple[float, ...]
@@ -47,16 +42,10 @@ class Coins:
 class VerifyCase:
     """Laws, drafts and coins: what one row of a rejection sampler is given.
 
-    Attributes
-    ----------
-    rule : str
-        One with `verify`.
-    p : tuple of Row
-        K + 1 laws of the target.
-    q : tuple of Row, or None
-        K laws of the drafter. None: every draft is certain.
-    drafts : tuple of int
-        K draft tokens; -1 after the last.
+    * `rule`: One with `verify`.
+    * `p`: K + 1 laws of the target.
+    * `q`: K laws of the drafter. None: every draft is certain.
+    * `drafts`: K draft tokens; -1 after the last.
     """
 
     id: str
@@ -86,12 +75,8 @@ class VerifyCase:
 class Toy:
     """A model over a toy vocabulary: one law, or one for each last token.
 
-    Attributes
-    ----------
-    tokens : tuple of str
-    rows : mapping
-        {last token of the context: law}, None for the empty context; None alone: any context.
-    eos : str or None
+    * `rows`: {last token of the context: law}, None for the empty context; None alone: any
+      context.
     """
 
     tokens: tuple[str, ...]

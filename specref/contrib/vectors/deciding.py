@@ -34,18 +34,11 @@ class Asked(NamedTuple):
 class Outcome:
     """The outcome of a case.
 
-    Attributes
-    ----------
-    accepted : int
-        How many drafts are kept.
-    last : {"residual", "bonus"}
-        Where the last token is from.
-    law : Row
-        Its law.
-    tokens : mapping
-        {way to draw it: block}.
-    asked : tuple of Asked
-        The coins that were compared, in the order of the listing.
+    * `accepted`: How many drafts are kept.
+    * `last` ({"residual", "bonus"}): Where the last token is from.
+    * `law`: Its law.
+    * `tokens`: {way to draw it: block}.
+    * `asked`: The coins that were compared, in the order of the listing.
     """
 
     accepted: int
@@ -111,13 +104,8 @@ class Decided(Chance):
 def decide(case: VerifyCase, *, up_to: bool = False, closed: bool = False) -> Outcome:
     """The outcome of a case by its rule, for every way to draw the last token.
 
-    Parameters
-    ----------
-    case : VerifyCase
-    up_to : bool
-        Accept iff u <= probability, but never what is impossible.
-    closed : bool
-        The inverse CDFs stop where a cumulative probability reaches u.
+    * `up_to`: Accept iff u <= probability, but never what is impossible.
+    * `closed`: The inverse CDFs stop where a cumulative probability reaches u.
     """
     target = Model(Vocabulary(LETTERS[: len(case.p[0])]), lambda context: case.p[len(context)])
     laws = map(as_distribution, case.laws)

@@ -25,10 +25,7 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
     its two sides are more than 64 units of rounding apart; and every uniform, read or not, is
     one there as well. Arithmetic is correctly rounded; whether subnormals are kept is no matter.
 
-    Raises
-    ------
-    ValueError
-        Not even float64 does.
+    * raises `ValueError`: Not even float64 does.
     """
     sides = (
         (coin_numbers(case, outcome), coin_gap(outcome)),

@@ -16,24 +16,11 @@ from specref.vectors.reading import FOLDER, IDS, Record, fingerprint, read_publi
 def write(folder: Path, executor: Executor | None = None) -> list[str]:
     """Build every file and put it in a folder; nothing is replaced unless all are ready.
 
-    Parameters
-    ----------
-    folder : Path
-    executor : concurrent.futures.Executor, optional
-        Builds the files.
-
-    Returns
-    -------
-    list of str
-        The names of the files.
-
-    Raises
-    ------
-    ValueError
-        A published id is gone or stands for another case, ids are new and the spec version is
-        not, or float64 does not decide a case.
-    OSError
-        The folder cannot be written to.
+    * `executor`: Builds the files.
+    * returns: The names of the files.
+    * raises `ValueError`: A published id is gone or stands for another case, ids are new and the
+      spec version is not, or float64 does not decide a case.
+    * raises `OSError`: The folder cannot be written to.
     """
     texts = build_texts(published_before(folder), executor)
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,10 +76,7 @@ def build_files(executor: Executor | None = None) -> dict[str, Record]:
 def build_texts(published: Mapping[str, str], executor: Executor | None = None) -> dict[str, str]:
     """{file name: text} of all files, given the ids that were published before.
 
-    Raises
-    ------
-    ValueError
-        As `write`.
+    * raises `ValueError`: As `write`.
     """
     files = build_files(executor)
     return {**json_texts(files), IDS: ids_text(published, files)}
@@ -107,10 +91,7 @@ def json_texts(files: Mapping[str, Record]) -> dict[str, str]:
 def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
     """The new text of ``published.txt``: its old lines, and the new ids after them.
 
-    Raises
-    ------
-    ValueError
-        As `write`.
+    * raises `ValueError`: As `write`.
     """
     built = {one["id"]: fingerprint(one) for file in files.values() for one in file["cases"]}
     _refuse(published.keys() - built.keys() - RETIRED.keys(), "was published, and must not go")
@@ -151,13 +132,8 @@ WIDTH = 100
 def laid_out(value: Any, indent: int = 0, used: int = 0) -> str:
     """A value as JSON; lists and objects are broken where they are too long.
 
-    Parameters
-    ----------
-    value : dict, list, str, number, bool or None
-    indent : int
-        Spaces before the lines of its parts, less two.
-    used : int
-        What stands before it on its own line.
+    * `indent`: Spaces before the lines of its parts, less two.
+    * `used`: What stands before it on its own line.
 
     Examples
     --------

@@ -35,13 +35,8 @@ def byte_level(data: bytes) -> str:
 def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
     """The bytes that a SentencePiece piece writes.
 
-    Parameters
-    ----------
-    string : str
-    fallback : bool
-        Whether <0x..> is a byte.
-    spaced : bool
-        Whether '▁' is a space.
+    * `fallback`: Whether <0x..> is a byte.
+    * `spaced`: Whether '▁' is a space.
 
     Examples
     --------
@@ -57,10 +52,7 @@ def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
 def byte_speller(decoder: Mapping[str, Any]) -> Callable[[str], bytes]:
     """A function from token strings to bytes, by the decoder that a `tokenizer.json` declares.
 
-    Raises
-    ------
-    ValueError
-        A kind of decoder that is not known.
+    * raises `ValueError`: A kind of decoder that is not known.
 
     Examples
     --------

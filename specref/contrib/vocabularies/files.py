@@ -25,23 +25,12 @@ def read_published(
 ) -> tuple[Source, bytes]:
     """The first source of a vocabulary that is there, and its content.
 
-    Parameters
-    ----------
-    name : str
-        Of the vocabulary, for errors.
-    published : Published
-    downloads : sequence of path
-        Wheels, sdists or npm tarballs, the bare files, or folders of them. They come before
-        what is installed.
-
-    Raises
-    ------
-    FileNotFoundError
-        A path of `downloads` is not there.
-    ChangedFileError
-        A file that was found has another digest.
-    VocabularyNotInstalledError
-        None was found.
+    * `name`: Of the vocabulary, for errors.
+    * `downloads`: Wheels, sdists or npm tarballs, the bare files, or folders of them. They come
+      before what is installed.
+    * raises `FileNotFoundError`: A path of `downloads` is not there.
+    * raises `ChangedFileError`: A file that was found has another digest.
+    * raises `VocabularyNotInstalledError`: None was found.
     """
     for find in (_downloaded, _installed):
         for source in published.sources:

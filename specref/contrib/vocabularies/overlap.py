@@ -15,19 +15,11 @@ from specref.contrib.vocabularies.vocabulary import RealVocabulary
 class Overlap:
     """The tokens that a target and a drafter have in common.
 
-    Parameters
-    ----------
-    target, drafter : str
-    size : int
-        |T|, the target's special tokens among them.
-    strings : int
-        |T ∩ D| by string.
-    mistaken : int
-        Those of them that do not write the same bytes.
-    spellings : int
-        |T ∩ D| by bytes: byte strings, each counted once.
-    named : int
-        The same where a special token is taken to write its name, as in `get_vocab()`.
+    * `size`: |T|, the target's special tokens among them.
+    * `strings`: |T ∩ D| by string.
+    * `mistaken`: Those of them that do not write the same bytes.
+    * `spellings`: |T ∩ D| by bytes: byte strings, each counted once.
+    * `named`: The same where a special token is taken to write its name, as in `get_vocab()`.
     """
 
     target: str

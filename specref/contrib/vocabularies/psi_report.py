@@ -21,14 +21,9 @@ GUIDE, WIDTH = 4, 80
 class Spelled:
     """The decompositions of a text, and the vocabulary they are over.
 
-    Parameters
-    ----------
-    found : Spellings
-        Of the text; at least one.
-    vocabulary : str
-        Its name, and how large it is.
-    identity : str
-        "string" or "bytes".
+    * `found`: Of the text; at least one.
+    * `vocabulary`: Its name, and how large it is.
+    * `identity`: "string" or "bytes".
     """
 
     found: Spellings

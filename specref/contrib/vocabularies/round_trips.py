@@ -26,15 +26,9 @@ LETTERS = (*range(0x20, 0x7F), *range(0xA1, 0x250), *range(0x370, 0x530), *range
 class RoundTrip:
     """How many texts a tokeniser returns unchanged, and how many it confuses.
 
-    Parameters
-    ----------
-    texts : int
-    returned : int
-        For how many decode(encode(s)) == s.
-    confused : int
-        How many have the same ids as an earlier one: the tokeniser is not injective.
-    example : tuple of str, optional
-        Two texts with the same ids, of the shortest.
+    * `returned`: For how many decode(encode(s)) == s.
+    * `confused`: How many have the same ids as an earlier one: the tokeniser is not injective.
+    * `example`: Two texts with the same ids, of the shortest.
     """
 
     texts: int
@@ -50,10 +44,7 @@ def round_trip(
 ) -> RoundTrip:
     """Encode and decode distinct texts, and compare their ids.
 
-    Raises
-    ------
-    ValueError
-        A text is repeated.
+    * raises `ValueError`: A text is repeated.
 
     Examples
     --------

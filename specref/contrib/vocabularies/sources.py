@@ -12,18 +12,11 @@ from types import MappingProxyType
 class Source:
     """A file of a package, as it was when its figures were taken.
 
-    Parameters
-    ----------
-    distribution : str
-        The package's name in its registry.
-    file : str
-        Its path below the folder where the package is installed or unpacked.
-    format : str
-        One of `specref.contrib.vocabularies.formats.FORMATS`.
-    sha256 : str
-        Of the file.
-    by_hand : str
-        How to get it, where that is not by installing the package.
+    * `distribution`: The package's name in its registry.
+    * `file`: Its path below the folder where the package is installed or unpacked.
+    * `format`: One of `specref.contrib.vocabularies.formats.FORMATS`.
+    * `sha256`: Of the file.
+    * `by_hand`: How to get it, where that is not by installing the package.
     """
 
     distribution: str
@@ -42,14 +35,9 @@ class Source:
 class Published:
     """A vocabulary that models were published with.
 
-    Parameters
-    ----------
-    models : str
-        Whose it is.
-    sources : tuple of Source
-        In the order in which they are looked for.
-    specials : tuple of str
-        The tokens after those of the file; they write no text.
+    * `models`: Whose it is.
+    * `sources`: In the order in which they are looked for.
+    * `specials`: The tokens after those of the file; they write no text.
     """
 
     models: str

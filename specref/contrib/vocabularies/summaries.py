@@ -27,27 +27,17 @@ class Summary:
 class Decompositions:
     """Figures of a whole vocabulary, and of its shortest tokens, in the order (length, id).
 
-    Parameters
-    ----------
-    tokens : int
-    shortest : int
-        How many the summaries are of. The paper states no rule for which of several tokens of
-        one length are in: what depends on it is bounded by `means`.
-    lengths, counts, forwards : Summary
-        Of the shortest tokens: characters of their strings, decompositions, and contexts at
-        which the drafter's law is needed.
-    sequences : int
-        The decompositions of the shortest tokens together.
-    tied, taken : int
-        How many tokens are as long as the last that is in, and how many of them are in.
-    means : tuple of Fraction
-        The least and the greatest mean of `counts` over all choices among those.
-    rest : tuple of int
-        The decompositions of every longer token, in ascending order.
-    more_forwards : int
-        For how many tokens forwards are more than decompositions.
-    longest_spellings : int
-        For how many tokens n_max is their length.
+    * `shortest`: How many the summaries are of. The paper states no rule for which of several
+      tokens of one length are in: what depends on it is bounded by `means`.
+    * `lengths`, `counts`, `forwards`: Of the shortest tokens: characters of their strings,
+      decompositions, and contexts at which the drafter's law is needed.
+    * `sequences`: The decompositions of the shortest tokens together.
+    * `tied`, `taken`: How many tokens are as long as the last that is in, and how many of them are
+      in.
+    * `means`: The least and the greatest mean of `counts` over all choices among those.
+    * `rest`: The decompositions of every longer token, in ascending order.
+    * `more_forwards`: For how many tokens forwards are more than decompositions.
+    * `longest_spellings`: For how many tokens n_max is their length.
     """
 
     tokens: int
@@ -67,10 +57,7 @@ class Decompositions:
 def summarise(vocabulary: Vocabulary, shortest: int = SHORTEST) -> Decompositions:
     """Count the decompositions of every token.
 
-    Raises
-    ------
-    ValueError
-        `shortest` is not between 2 and the number of tokens.
+    * raises `ValueError`: `shortest` is not between 2 and the number of tokens.
 
     Examples
     --------

@@ -65,16 +65,10 @@ class Counted:
 class Tables:
     """Everything that was measured; what was not asked for is empty or None.
 
-    Parameters
-    ----------
-    vocabularies : mapping
-        By name, or why one could not be had.
-    overlaps : sequence
-        One for each of `PRINTED`.
-    decompositions
-        Over Qwen2 by string, the paper's vocabulary.
-    round_trips : mapping
-        By tokeniser.
+    * `vocabularies`: By name, or why one could not be had.
+    * `overlaps`: One for each of `PRINTED`.
+    * `decompositions`: Over Qwen2 by string, the paper's vocabulary.
+    * `round_trips`: By tokeniser.
     """
 
     vocabularies: Mapping[str, RealVocabulary | NotRun]
@@ -90,19 +84,10 @@ def measure(
 ) -> Tables:
     """Measure the tables; what cannot be had is `NotRun`, with the reason.
 
-    Parameters
-    ----------
-    downloads : sequence of path
-        As for `load`.
-    sections : collection of str
-        Some of `SECTIONS`.
-    advance : callable
-        Told the name of each section that is done.
-
-    Raises
-    ------
-    ChangedFileError
-        A file is there, and is not the one that is pinned.
+    * `downloads`: As for `load`.
+    * `sections`: Some of `SECTIONS`.
+    * `advance`: Told the name of each section that is done.
+    * raises `ChangedFileError`: A file is there, and is not the one that is pinned.
     """
     had = {name: _had(name, downloads) for name in PUBLISHED}
     advance("vocabularies")
@@ -118,10 +103,7 @@ def measure(
 def word_in(vocabulary: Vocabulary, word: str = WORD) -> Word:
     """The spellings of a word, and which of its pieces are no tokens.
 
-    Raises
-    ------
-    UntokenisableError
-        There are none.
+    * raises `UntokenisableError`: There are none.
 
     Examples
     --------

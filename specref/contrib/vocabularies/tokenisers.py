@@ -31,10 +31,7 @@ class Tokeniser(NamedTuple):
     def codec(self, vocabulary: RealVocabulary) -> tuple[Encode, Decode]:
         """Encode and decode, with the class's own flags.
 
-        Raises
-        ------
-        VocabularyNotInstalledError
-            The package of the class is not installed.
+        * raises `VocabularyNotInstalledError`: The package of the class is not installed.
         """
         try:
             return self.build(vocabulary)

@@ -16,12 +16,8 @@ class DuplicateBytesError(ValueError):
 class Token(NamedTuple):
     """A token of a vocabulary file.
 
-    Parameters
-    ----------
-    string : str
-        As the vocabulary's file writes it: `get_vocab()` of Transformers.
-    spelled : bytes or None
-        What it writes; None for special tokens.
+    * `string`: As the vocabulary's file writes it: `get_vocab()` of Transformers.
+    * `spelled`: What it writes; None for special tokens.
     """
 
     string: str
@@ -36,15 +32,7 @@ class RealVocabulary:
     counts compare, and it depends on how a file encodes spaces and bytes. *By bytes*, they are
     the same if they write the same bytes into a text; special tokens write none.
 
-    Parameters
-    ----------
-    name : str
-    tokens : mapping from int to Token
-
-    Raises
-    ------
-    ValueError
-        Two tokens have one string, or there are none.
+    * raises `ValueError`: Two tokens have one string, or there are none.
 
     Examples
     --------
@@ -86,16 +74,10 @@ class RealVocabulary:
     def by_bytes(self, *, merge: bool = False) -> Vocabulary:
         """The vocabulary of byte strings, without special tokens.
 
-        Parameters
-        ----------
-        merge : bool
-            Whether tokens that write the same bytes become one. Then a decomposition stands for
-            all choices among them.
-
-        Raises
-        ------
-        DuplicateBytesError
-            Two tokens write the same, as 'A' and '<0x41>' do, and `merge` is false.
+        * `merge`: Whether tokens that write the same bytes become one. Then a decomposition stands
+          for all choices among them.
+        * raises `DuplicateBytesError`: Two tokens write the same, as 'A' and '<0x41>' do, and
+          `merge` is false.
         """
         if not merge:
             pairs = ((i, self.tokens[i].spelled) for i in sorted(self.tokens))

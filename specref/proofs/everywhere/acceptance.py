@@ -62,23 +62,13 @@ Value: TypeAlias = Callable[[Model, Model, Tokens, int], Probability]
 class Look:
     """A rule or a formula is looked at, at a sample.
 
-    Attributes
-    ----------
-    models : Models
-    region : Region
-        Gets the conditions.
-    texts : sequence of tuples
-        The x whose W(x) are added.
-    end : tuple of int
-        y, if there is one x that is its beginning; else ().
-    lookahead, length : int
-        The length of the longest text that may be accepted.
-    found : Cover
-        Where paths are counted.
-    check : callable
-        Called between two paths; may raise.
-    every : bool
-        Whether all paths are to be followed, or those which mattered at other samples.
+    * `region`: Gets the conditions.
+    * `texts`: The x whose W(x) are added.
+    * `end`: y, if there is one x that is its beginning; else ().
+    * `lookahead`, `length`: The length of the longest text that may be accepted.
+    * `found`: Where paths are counted.
+    * `check`: Called between two paths; may raise.
+    * `every`: Whether all paths are to be followed, or those which mattered at other samples.
     """
 
     models: Models
@@ -113,16 +103,10 @@ class Side(ABC):
 class Verified(Side):
     """A rule of verification, by its paths.
 
-    Parameters
-    ----------
-    step : callable
-    iterations : int
-        If more than 1, so many in a row: all tokens that they emit are counted. A step that owes
-        tokens, other than `greedy_block.step`, raises a TypeError when it is run.
-    watch : Watch, optional
-        Of its runs.
-    pristine : Pristine, optional
-        Where the step was never called; paths are run there, too.
+    * `iterations`: If more than 1, so many in a row: all tokens that they emit are counted. A step
+      that owes tokens, other than `greedy_block.step`, raises a TypeError when it is run.
+    * `watch`: Of its runs.
+    * `pristine`: Where the step was never called; paths are run there, too.
     """
 
     def __init__(
@@ -224,14 +208,10 @@ class Verified(Side):
 class Formula(Side):
     """What is accepted, in closed form.
 
-    Parameters
-    ----------
-    value : callable
-        (target, drafter, x, lookahead) -> W(x).
-    longest : int
-        Of the x that it is for.
-    total : bool
-        Whether `value` is the sum of W(x) over all x of one token, and is called with () as x.
+    * `value`: (target, drafter, x, lookahead) -> W(x).
+    * `longest`: Of the x that it is for.
+    * `total`: Whether `value` is the sum of W(x) over all x of one token, and is called with () as
+      x.
     """
 
     def __init__(self, value: Value, longest: int = 1, *, total: bool = False) -> None:
@@ -264,14 +244,9 @@ class Formula(Side):
 class Part(Cover):
     """What was found for some texts: whether a sum of W(x) is at least another one.
 
-    Attributes
-    ----------
-    texts : sequence of tuples
-        The x.
-    below : Sample or None
-        Rows at which it is not.
-    above : Sample or None
-        Rows at which it is more.
+    * `texts`: The x.
+    * `below`: Rows at which it is not.
+    * `above`: Rows at which it is more.
     """
 
     texts: Sequence[Tokens] = ()
@@ -286,15 +261,8 @@ class _BelowError(Exception):
 class Comparing(Covering):
     """Covers the rows with regions in which one side accepts at least as much as the other.
 
-    Parameters
-    ----------
-    left, right : Side
-    space : Space
-    lookahead, length : int
-        The length of the longest text that may be accepted.
-    solver : Solver
-    budget : float
-        Seconds of the processor, from now on; what is not done by then is open.
+    * `lookahead`, `length`: The length of the longest text that may be accepted.
+    * `budget`: Seconds of the processor, from now on; what is not done by then is open.
     """
 
     def __init__(
@@ -318,14 +286,10 @@ class Comparing(Covering):
 
         Stops at rows where it is not.
 
-        Parameters
-        ----------
-        texts : sequence of tuples
-            The x. If there is one, where the target never says it there is nothing to show of
-            two rules; a formula may be wrong there.
-        end : tuple of int
-            y: show it, for one x, of W(x) p(y | x); of the left side's W(x), take that part at
-            which the text is y.
+        * `texts`: The x. If there is one, where the target never says it there is nothing to show
+          of two rules; a formula may be wrong there.
+        * `end`: y: show it, for one x, of W(x) p(y | x); of the left side's W(x), take that part
+          at which the text is y.
         """
         self._texts, self._end = texts, end
         said = end or (texts[0] if len(texts) == 1 else ())

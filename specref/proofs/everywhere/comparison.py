@@ -46,14 +46,10 @@ Relation: TypeAlias = Literal["more", "equal", "at least", "neither", "at most",
 class Gap:
     """Rows at which two sides accept differently many drafts, enumerated with fractions.
 
-    Attributes
-    ----------
-    rows : dict
-        {Row: probabilities}: what differs from uniform rows.
-    left, right : Fraction
-        The expected numbers of accepted drafts, of tokens for several iterations; where one side
-        is a formula, the probabilities that the accepted drafts start with one of `texts`.
-    texts : tuple of tuples
+    * `rows`: {Row: probabilities}: what differs from uniform rows.
+    * `left`, `right`: The expected numbers of accepted drafts, of tokens for several iterations;
+      where one side is a formula, the probabilities that the accepted drafts start with one of
+      `texts`.
     """
 
     rows: Rows
@@ -66,16 +62,10 @@ class Gap:
 class AtLeast:
     """Whether one side accepts at least as many drafts as the other for every p and q.
 
-    Attributes
-    ----------
-    proved : bool
-    by_text : bool
-        Whether it was asked for each text that accepted drafts may start with. If not, for the
-        expected number alone.
-    parts : tuple of Part
-    premise : Everywhere or None
-        The proof that the other side is lossless; None for a formula, and where there are rows
-        that refute the claim.
+    * `by_text`: Whether it was asked for each text that accepted drafts may start with. If not,
+      for the expected number alone.
+    * `premise`: The proof that the other side is lossless; None for a formula, and where there are
+      rows that refute the claim.
     """
 
     proved: bool = False
@@ -98,21 +88,12 @@ class AtLeast:
 class Comparison:
     """Which of two sides accepts more drafts in expectation, for every p and q.
 
-    Attributes
-    ----------
-    target, drafter : Vocabulary
-    lookahead : int
-    at_least, at_most : AtLeast
-        Whether the left side accepts at least, at most as many as the right one.
-    more, less : Gap or None
-        Rows at which the left side accepts more, and less.
-    counts : Counts
-        How questions about conditions were answered.
-    seconds : float
-    interrupted : bool
-        Whether Ctrl-C came; what was found by then is kept.
-    iterations : int
-        If more than 1, what was compared are the tokens that so many of them emit.
+    * `at_least`, `at_most`: Whether the left side accepts at least, at most as many as the right
+      one.
+    * `more`, `less`: Rows at which the left side accepts more, and less.
+    * `counts`: How questions about conditions were answered.
+    * `interrupted`: Whether Ctrl-C came; what was found by then is kept.
+    * `iterations`: If more than 1, what was compared are the tokens that so many of them emit.
     """
 
     target: Vocabulary
@@ -168,40 +149,23 @@ def compare_everywhere(
 ) -> Comparison:
     """Compare how many drafts two rules accept in expectation, whatever the rows of p and q are.
 
-    Parameters
-    ----------
-    left, right : callable or Formula
-        (target, drafter, context, lookahead, chance) -> block of target token ids, as for
-        `is_lossless`; run as they are, in the empty context. All tokens of a block but the last
-        count as accepted drafts, save those drawn at sites called ``modified``. A formula is
-        compared for each text that the accepted drafts may start with.
-    target, drafter : Vocabulary, or iterable of str
-        Without EOS. The drafter's is the target's by default.
-    lookahead : int
-    seed : int
-        Of the samples, the prime and the residues.
-    budget : float
-        Seconds of the processor, for each claim and for each rule that is to be lossless; what
-        is not done by then is open.
-    iterations : int
-        If more than 1, the tokens that so many iterations emit are compared, each in the context
-        that those before it leave.
-    known : mapping
-        {rule: what `is_lossless_everywhere` found for it, for the same rows}: is not proved again.
-    advance : callable
-        Called with each `Part`.
-
-    Returns
-    -------
-    Comparison
-        `at_least.proved`: the left side accepts at least as many.
-
-    Raises
-    ------
-    NotForAllError, ModuleNotFoundError, TypeError, ValueError
-        As `is_lossless_everywhere`.
-    Exception
-        What a rule raises at rows that are met: it is not compared.
+    * `left`, `right`: (target, drafter, context, lookahead, chance) -> block of target token ids,
+      as for `is_lossless`; run as they are, in the empty context. All tokens of a block but the
+      last count as accepted drafts, save those drawn at sites called ``modified``. A formula is
+      compared for each text that the accepted drafts may start with.
+    * `target`, `drafter`: Without EOS. The drafter's is the target's by default.
+    * `seed`: Of the samples, the prime and the residues.
+    * `budget`: Seconds of the processor, for each claim and for each rule that is to be lossless;
+      what is not done by then is open.
+    * `iterations`: If more than 1, the tokens that so many iterations emit are compared, each in
+      the context that those before it leave.
+    * `known`: {rule: what `is_lossless_everywhere` found for it, for the same rows}: is not proved
+      again.
+    * `advance`: Called with each `Part`.
+    * returns: `at_least.proved`: the left side accepts at least as many.
+    * raises `NotForAllError`, `ModuleNotFoundError`, `TypeError`, `ValueError`: As
+      `is_lossless_everywhere`.
+    * raises `Exception`: What a rule raises at rows that are met: it is not compared.
 
     Examples
     --------

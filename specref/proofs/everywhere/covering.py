@@ -47,19 +47,13 @@ class At:
 class Cover:
     """How all rows were covered, for what is asked of one text.
 
-    Attributes
-    ----------
-    outcome : tuple of int
-        The text.
-    space : Space
-        Whose variables the conditions have.
-    regions, paths, flips, charts, open : int
-        Sets of rows on which some paths run alike, with these paths; conditions that were
-        flipped; charts with an equation; pieces that are left open.
-    mistakes : int
-        The sum of the sizes of numbers told apart by residues.
-    points : list of Sample
-        Rows of pieces that are left open, where an equation is linear in no variable.
+    * `outcome`: The text.
+    * `space`: Whose variables the conditions have.
+    * `regions`, `paths`, `flips`, `charts`, `open`: Sets of rows on which some paths run alike,
+      with these paths; conditions that were flipped; charts with an equation; pieces that are left
+      open.
+    * `mistakes`: The sum of the sizes of numbers told apart by residues.
+    * `points`: Rows of pieces that are left open, where an equation is linear in no variable.
     """
 
     outcome: Tokens
@@ -76,15 +70,7 @@ class Cover:
 class Covering:
     """Covers the rows with regions.
 
-    Parameters
-    ----------
-    space : Space
-    solver : Solver
-
-    Attributes
-    ----------
-    deadline : float
-        In seconds of the processor; what is not done by then is open.
+    * `deadline`: In seconds of the processor; what is not done by then is open.
     """
 
     def __init__(self, space: Space, solver: Solver) -> None:
@@ -109,17 +95,10 @@ class Covering:
     ) -> None:
         """Cut regions off pieces until nothing is left.
 
-        Parameters
-        ----------
-        pending : list of Piece
-        found : Cover
-        look : callable
-            Looks at a sample of a piece: the pieces that its region leaves; None if another sample
-            is to be looked at.
-        samples : sequence of Sample
-            Those that were looked at; the caller adds to it.
-        name : str
-            Of what is random.
+        * `look`: Looks at a sample of a piece: the pieces that its region leaves; None if another
+          sample is to be looked at.
+        * `samples`: Those that were looked at; the caller adds to it.
+        * `name`: Of what is random.
         """
         while pending:
             piece = pending.pop()

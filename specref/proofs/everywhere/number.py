@@ -34,10 +34,7 @@ STALE = "a number of an earlier call is used: expected a rule that keeps nothing
 class NotForAllError(TypeError):
     """A rule does with a number what is not defined for all its values at once.
 
-    Attributes
-    ----------
-    stack : traceback.StackSummary or None
-        Where it did, if that is not where this is raised.
+    * `stack`: Where it did, if that is not where this is raised.
     """
 
     stack: traceback.StackSummary | None = None
@@ -62,31 +59,18 @@ class Reading:
     A path has a reading of its own, so that it has no number of another: a comparison is recorded
     on the path that makes it.
 
-    Parameters
-    ----------
-    prime : int
-        Of the residues.
-    values : callable
-        The sample: variable -> Fraction.
-    counted : Counted, optional
-        Where mistakes are counted; here by default.
-    whole : Reading, optional
-        That of the sample, of a path's: signs are known to all its paths.
-
-    Attributes
-    ----------
-    ended : bool
-        Whether the path is over, after which its numbers cannot be used.
-    events : list of (str, Number, int)
-        What the present path has done: ``sign`` of a number, which is in a set of signs,
-        ``divisor``, and ``weight`` of the branch taken.
-    mistakes : int
-        If it is counted here, the sum of the sizes of the differences of all numbers that were
-        told apart by residues: see `field`. Each is told apart from 0, 1 and -1 when it is made.
-    raised : TieError, NotForAllError or None
-        What was raised here last; kept for programs that hide it.
-    shown : traceback.StackSummary or None
-        Where a number was made a text first.
+    * `prime`: Of the residues.
+    * `values`: The sample: variable -> Fraction.
+    * `counted`: Where mistakes are counted; here by default.
+    * `whole`: That of the sample, of a path's: signs are known to all its paths.
+    * `ended`: Whether the path is over, after which its numbers cannot be used.
+    * `events` (list of (str, Number, int)): What the present path has done: ``sign`` of a number,
+      which is in a set of signs, ``divisor``, and ``weight`` of the branch taken.
+    * `mistakes`: If it is counted here, the sum of the sizes of the differences of all numbers
+      that were told apart by residues: see `field`. Each is told apart from 0, 1 and -1 when it is
+      made.
+    * `raised`: What was raised here last; kept for programs that hide it.
+    * `shown`: Where a number was made a text first.
     """
 
     def __init__(

@@ -65,10 +65,7 @@ class Call(NamedTuple):
 class Pristine:
     """A process in which a rule was never called; to be made before it is called here.
 
-    Parameters
-    ----------
-    rule : callable
-        The length of an outcome -> the step.
+    * `rule`: The length of an outcome -> the step.
 
     Examples
     --------
@@ -112,12 +109,7 @@ class Pristine:
     def confirm(self, paths: Iterable[Path], models: Models, lookahead: int, length: int) -> None:
         """Raise unless a first call does the same on each of these paths.
 
-        Parameters
-        ----------
-        paths : iterable of Path
-        models : Models
-            At whose sample they were run.
-        lookahead, length : int
+        * `models`: At whose sample they were run.
         """
         confirmed = self._confirmed.setdefault(models.chart, set())
         for path in paths:
@@ -210,17 +202,9 @@ def _serve(calls: Connection, work: Callable[[Any], Any]) -> NoReturn:
 def apart(work: Callable[[], Result], seconds: int | None = None) -> Result:
     """Do some work in a process that is split off for it; raises what it raises.
 
-    Parameters
-    ----------
-    work : callable
-        What it returns or raises must be picklable.
-    seconds : int, optional
-        How long it may take.
-
-    Raises
-    ------
-    LostError
-        It took longer, or ended the process.
+    * `work`: What it returns or raises must be picklable.
+    * `seconds`: How long it may take.
+    * raises `LostError`: It took longer, or ended the process.
     """
     ours, theirs = os.pipe()
     process = os.fork()

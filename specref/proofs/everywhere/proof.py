@@ -60,23 +60,14 @@ SEARCHED = 10
 class Witness:
     """Rows at which a rule is not lossless, and how it comes to that.
 
-    Attributes
-    ----------
-    rows : dict
-        {Row: probabilities}: what differs from uniform rows.
-    proof : Proof or None
-        What it does there, enumerated with fractions; None if it raises.
-    error : str or None
-        What it raises.
-    trace : str
-        A path to the smallest difference.
-    conditions : tuple of str
-        What tells the region apart from those where it is lossless.
-    shares : tuple of (str, Fraction)
-        What the probability of the smallest difference is the sum of; none where the text should
-        have another law than the target's.
-    block : tuple of int
-        Where the traced path ends.
+    * `rows`: {Row: probabilities}: what differs from uniform rows.
+    * `proof`: What it does there, enumerated with fractions; None if it raises.
+    * `error`: What it raises.
+    * `trace`: A path to the smallest difference.
+    * `conditions`: What tells the region apart from those where it is lossless.
+    * `shares` (tuple of (str, Fraction)): What the probability of the smallest difference is the
+      sum of; none where the text should have another law than the target's.
+    * `block`: Where the traced path ends.
     """
 
     rows: Rows
@@ -97,20 +88,10 @@ class Witness:
 class Everywhere:
     """Whether a rule is lossless for every p and q over two vocabularies, at a lookahead.
 
-    Attributes
-    ----------
-    target, drafter : Vocabulary
-    lookahead : int
-    slices : tuple of Slice
-        One for each completed outcome.
-    witness : Witness or None
-    counts : Counts
-        How questions about conditions were answered.
-    seconds : float
-    outcomes : int
-        Completed outcomes that there are.
-    interrupted : bool
-        Whether Ctrl-C came; what was found by then is kept.
+    * `slices`: One for each completed outcome.
+    * `counts`: How questions about conditions were answered.
+    * `outcomes`: Completed outcomes that there are.
+    * `interrupted`: Whether Ctrl-C came; what was found by then is kept.
     """
 
     target: Vocabulary
@@ -313,12 +294,7 @@ class Job:
 class Completing:
     """A rule whose blocks are completed to `length` tokens by draws from another model.
 
-    Parameters
-    ----------
-    step : callable
-    plain : callable
-        Target -> the model.
-    length : int
+    * `plain`: Target -> the model.
     """
 
     step: Step
@@ -466,10 +442,7 @@ def first_runs(
 ) -> dict[Choices, Tokens]:
     """As `scouted`, after one run with numbers, which refuse what Fractions do not.
 
-    Raises
-    ------
-    Exception
-        What the rule raises.
+    * raises `Exception`: What the rule raises.
     """
     watched = watch.of(step)
 

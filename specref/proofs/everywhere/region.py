@@ -32,20 +32,10 @@ Event: TypeAlias = tuple[str, Number, int]
 class Region:
     """Conditions on the free variables of a chart, in the order in which they were met.
 
-    Parameters
-    ----------
-    chart : Chart
-    sample : Sample
-        A point of the region.
-    given : iterable of clauses
-        What holds of the piece of space that is looked at.
-    excluded : callable
-        Whether clauses exclude each other, as far as that can be told soon.
-
-    Attributes
-    ----------
-    clauses : list of (Polynomial, int)
-        The conditions beyond those given.
+    * `sample`: A point of the region.
+    * `given`: What holds of the piece of space that is looked at.
+    * `excluded`: Whether clauses exclude each other, as far as that can be told soon.
+    * `clauses` (list of (Polynomial, int)): The conditions beyond those given.
     """
 
     def __init__(
@@ -65,12 +55,8 @@ class Region:
     def add_path(self, events: list[Event], weight: Product) -> None:
         """Record the conditions of a path that leads to the outcome.
 
-        Parameters
-        ----------
-        events : list
-            What it did, in order: see `Reading`.
-        weight : Product
-            Its weight, with that of the tokens that complete its block.
+        * `events`: What it did, in order: see `Reading`.
+        * `weight`: Its weight, with that of the tokens that complete its block.
         """
         assumed: dict[Polynomial, int] = {}
         divisors: list[Polynomial] = []

@@ -40,11 +40,7 @@ class Row(NamedTuple):
 class Space:
     """All rows of a target and a drafter, created where they are asked for.
 
-    Parameters
-    ----------
-    target, drafter : Vocabulary
-    seed : int
-        Of the prime, the residues and the samples.
+    * `seed`: Of the prime, the residues and the samples.
 
     Examples
     --------
@@ -117,12 +113,8 @@ class Space:
 class Chart:
     """Rows of a space, with some variables solved for; residues and forms of its numbers.
 
-    Attributes
-    ----------
-    solved : dict
-        {variable: function of the others}.
-    forms : dict
-        {residue: `Product`}, of all numbers that were looked at.
+    * `solved`: {variable: function of the others}.
+    * `forms`: {residue: `Product`}, of all numbers that were looked at.
     """
 
     def __init__(self, space: Space, solved: Mapping[int, Product]) -> None:
@@ -251,13 +243,8 @@ class Sample:
 class _Rows(Model):
     """A model of one path, whose rows have numbers of their own, and are no arrays in use.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    numbers : callable
-        Context -> the entries of the row.
-    array : callable
-        Context -> where to write them.
+    * `numbers`: Context -> the entries of the row.
+    * `array`: Context -> where to write them.
     """
 
     def __init__(
@@ -296,13 +283,9 @@ class Entry(NamedTuple):
 class Models:
     """Target and drafter at a sample.
 
-    Attributes
-    ----------
-    reading : Reading
-        Of the sample.
-    path : Reading
-        Of the path that is followed: it gets models, rows and numbers of its own, so that
-        nothing which a rule remembers by the identity of an object outlives the path.
+    * `reading`: Of the sample.
+    * `path`: Of the path that is followed: it gets models, rows and numbers of its own, so that
+      nothing which a rule remembers by the identity of an object outlives the path.
     """
 
     def __init__(self, chart: Chart, reading: Reading) -> None:

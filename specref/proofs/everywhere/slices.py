@@ -57,12 +57,7 @@ PASSED_ON = (
 class Claim:
     """That paths which begin with some choices emit an outcome with at least some probability.
 
-    Attributes
-    ----------
-    outcome : tuple of int
-    beginning : tuple of int
-    law : Product
-        The probability, a function of the rows.
+    * `law`: The probability, a function of the rows.
     """
 
     outcome: Tokens
@@ -82,15 +77,10 @@ class Emission:
 class Covered:
     """Rows for which a claim is shown.
 
-    Attributes
-    ----------
-    clauses : tuple of clauses
-    equations : tuple of (int, Product)
-        A variable that is a function of the others.
-    sample : Sample
-        One of them.
-    parts : tuple of tuple of Covered
-        The rows are those where these conditions hold which, for each part, are in one of it.
+    * `equations` (tuple of (int, Product)): A variable that is a function of the others.
+    * `sample`: One of them.
+    * `parts`: The rows are those where these conditions hold which, for each part, are in one of
+      it.
     """
 
     clauses: tuple[Clause, ...]
@@ -103,17 +93,10 @@ class Covered:
 class Lossy:
     """A region where the outcome is not emitted with the target's probability, or is not emitted.
 
-    Attributes
-    ----------
-    outcome : tuple of int
-    sample : Sample
-        Rows at which that is so.
-    gap : Fraction or None
-        By how much its probability is too great there; None for a rule that raised.
-    clauses : tuple
-        The conditions of the region, with the chart's equations.
-    error : str or None
-        What the rule raised there.
+    * `sample`: Rows at which that is so.
+    * `gap`: By how much its probability is too great there; None for a rule that raised.
+    * `clauses`: The conditions of the region, with the chart's equations.
+    * `error`: What the rule raised there.
     """
 
     outcome: Tokens
@@ -128,11 +111,7 @@ class Lossy:
 class Slice(Cover):
     """What was found for one completed outcome.
 
-    Attributes
-    ----------
-    lossy : list of Lossy
-    lossless : list of Covered
-        Where it is shown.
+    * `lossless`: Where it is shown.
     """
 
     lossy: list[Lossy] = field(default_factory=list)
@@ -142,21 +121,11 @@ class Slice(Cover):
 class Slicer(Covering):
     """Covers the rows for outcomes of one rule.
 
-    Parameters
-    ----------
-    step : callable
-    space : Space
-    lookahead : int
-    length : int
-        Of the longest outcome.
-    solver : Solver
-    choices : mapping
-        {choices: block}, from any runs of the rule: where to look first.
-    pristine : Pristine
-        Where the rule was never called; paths are run there, too.
-    plain : callable, optional
-        Target -> the model whose law the text should have; then the rule completes its blocks to
-        `length` by itself. The target's own law by default.
+    * `length`: Of the longest outcome.
+    * `choices`: {choices: block}, from any runs of the rule: where to look first.
+    * `pristine`: Where the rule was never called; paths are run there, too.
+    * `plain`: Target -> the model whose law the text should have; then the rule completes its
+      blocks to `length` by itself. The target's own law by default.
     """
 
     def __init__(
@@ -177,11 +146,7 @@ class Slicer(Covering):
     def cover(self, outcome: Tokens, budget: float) -> Slice:
         """Cover all rows with regions, for one outcome.
 
-        Parameters
-        ----------
-        outcome : tuple of int
-        budget : float
-            Seconds of the processor; what is not done by then is open.
+        * `budget`: Seconds of the processor; what is not done by then is open.
         """
         self.deadline = time.process_time() + budget
         found = Slice(outcome, self.space)

@@ -53,13 +53,9 @@ class Solver:
     A system of conditions falls into parts that share no variable, each of which is answered by
     itself. What z3 said of a part holds of every part that differs by the names of variables.
 
-    Parameters
-    ----------
-    counts : Counts
-        Where it counts.
-    effort : int
-        Of z3 for one question, in its own unit, so that answers do not depend on the machine;
-        but a question is open after 20 s in any case.
+    * `counts`: Where it counts.
+    * `effort`: Of z3 for one question, in its own unit, so that answers do not depend on the
+      machine; but a question is open after 20 s in any case.
     """
 
     def __init__(self, counts: Counts, effort: int = EFFORT) -> None:
@@ -84,15 +80,9 @@ class Solver:
     ) -> Answer:
         """Rows at which all clauses hold, ``none``, or ``open``.
 
-        Parameters
-        ----------
-        chart : Chart
-        clauses : sequence
-            The last is the least likely to hold.
-        near : sequence of Sample
-            Samples to try, and to vary, the last first.
-        key : str
-            Of what is random.
+        * `clauses`: The last is the least likely to hold.
+        * `near`: Samples to try, and to vary, the last first.
+        * `key`: Of what is random.
         """
         self.counts.questions += 1
         system = joined(chart, clauses)

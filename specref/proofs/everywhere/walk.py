@@ -31,16 +31,10 @@ class _NothingError(Exception):
 class Walk(Chance):
     """One random path: follows `prefix`, then branches that are likely to lead to the outcome.
 
-    Parameters
-    ----------
-    reading : Reading
-        Where the weights are recorded.
-    prefix : tuple of int
-        Branches to follow first.
-    hopeful : set of tuples
-        Prefixes to follow where there is a choice.
-    doubtful : int
-        How many branches of the prefix may turn out to have weight 0.
+    * `reading`: Where the weights are recorded.
+    * `prefix`: Branches to follow first.
+    * `hopeful`: Prefixes to follow where there is a choice.
+    * `doubtful`: How many branches of the prefix may turn out to have weight 0.
     """
 
     def __init__(
@@ -156,19 +150,10 @@ def paths(
 ) -> Iterator[Path]:
     """Random paths of a step at a sample, those with a hopeful prefix first.
 
-    Parameters
-    ----------
-    step : callable
-    models : Models
-    lookahead : int
-    hopeful : set of tuples
-        Prefixes of choices; the set may grow meanwhile.
-    check : callable
-        Called between two paths; may raise.
-    beginning : tuple of int
-        Only paths with these choices first; there may be none.
-    every : bool
-        False: only those with a hopeful prefix, and the first.
+    * `hopeful`: Prefixes of choices; the set may grow meanwhile.
+    * `check`: Called between two paths; may raise.
+    * `beginning`: Only paths with these choices first; there may be none.
+    * `every`: False: only those with a hopeful prefix, and the first.
     """
     sooner: list[Choices] = [beginning]
     later: list[Choices] = []

@@ -38,10 +38,7 @@ class Started(NamedTuple):
 class Watch:
     """Waits for runs of rules, and gives up on those that do not end.
 
-    Parameters
-    ----------
-    budget : float
-        Seconds of the processor, from now on.
+    * `budget`: Seconds of the processor, from now on.
     """
 
     def __init__(self, budget: float) -> None:
@@ -80,10 +77,8 @@ class Watch:
     def run(self, work: Callable[[], Result]) -> Result:
         """Do some work on a thread of its own.
 
-        Raises
-        ------
-        NotForAllError
-            A run of a rule did not end in time; with the stack of where it was.
+        * raises `NotForAllError`: A run of a rule did not end in time; with the stack of where it
+          was.
         """
         results: list[Result] = []
         errors: list[BaseException] = []

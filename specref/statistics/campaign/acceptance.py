@@ -26,14 +26,9 @@ def compare_lengths(
     Lengths are ordered, so the distribution function is the right thing to look at; the bound
     sqrt(ln(2/alpha) / 2n) holds for every n.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (longest + 1,)
-        How often 0, 1, … tokens were accepted.
-    law : sequence of float
-        The closed form, the `accepted_lengths` of its rule.
-    alpha : float
-        The chance that a conforming sampler deviates.
+    * `counts` (ndarray of int, shape (longest + 1,)): How often 0, 1, … tokens were accepted.
+    * `law`: The closed form, the `accepted_lengths` of its rule.
+    * `alpha`: The chance that a conforming sampler deviates.
 
     Examples
     --------
@@ -106,19 +101,10 @@ def measure_acceptance(
 ) -> MeasuredAcceptance:
     """The acceptance of the first draft and the mean accepted length, with exact intervals.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (longest + 1,)
-        How often 0, 1, … tokens were accepted.
-    law : sequence of float
-        The closed form, the `accepted_lengths` of its rule.
-    alpha : float
-        The chance that an interval misses the truth; half of it for each.
-
-    Raises
-    ------
-    ValueError
-        Nothing was counted.
+    * `counts` (ndarray of int, shape (longest + 1,)): How often 0, 1, … tokens were accepted.
+    * `law`: The closed form, the `accepted_lengths` of its rule.
+    * `alpha`: The chance that an interval misses the truth; half of it for each.
+    * raises `ValueError`: Nothing was counted.
 
     Examples
     --------
@@ -156,10 +142,7 @@ def _judge(gaps: NDArray[np.float64], allowed: float) -> Conformance:
 def binomial_interval(successes: int, trials: int, alpha: float) -> tuple[float, float]:
     """The exact (Clopper–Pearson) interval of a probability.
 
-    Raises
-    ------
-    ValueError
-        Not 0 <= successes <= trials, or no trials.
+    * raises `ValueError`: Not 0 <= successes <= trials, or no trials.
 
     Examples
     --------

@@ -78,11 +78,9 @@ def library_bets(
 ) -> dict[Strengthened, Floats]:
     """Log-bets on known bugs at several strengths: the mutant's next-token law over p.
 
-    Parameters
-    ----------
-    p : ndarray, shape (nodes, V)
-    clean, mutants : ndarray, shape (nodes, V)
-        P(block starts with prefix + token) of the clean step and of each mutant.
+    * `p` (ndarray, shape (nodes, V))
+    * `clean`, `mutants` (ndarray, shape (nodes, V)): P(block starts with prefix + token) of the
+      clean step and of each mutant.
     """
     bets: dict[Strengthened, Floats] = {}
     for name, mutant in mutants.items():

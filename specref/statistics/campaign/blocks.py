@@ -11,12 +11,9 @@ from specref.vocabulary import Tokens
 def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
     """Blocks as one array, padded with -1.
 
-    Raises
-    ------
-    TypeError
-        Tokens are not integers.
-    ValueError
-        The array is not two-dimensional, an entry is below -1, or a token follows a -1.
+    * raises `TypeError`: Tokens are not integers.
+    * raises `ValueError`: The array is not two-dimensional, an entry is below -1, or a token
+      follows a -1.
 
     Examples
     --------
@@ -52,10 +49,7 @@ def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
 def fitted(blocks: Ints, length: int) -> Ints:
     """The same blocks in `length` columns.
 
-    Raises
-    ------
-    ValueError
-        A block is longer.
+    * raises `ValueError`: A block is longer.
 
     Examples
     --------

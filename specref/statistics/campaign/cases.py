@@ -113,15 +113,8 @@ def declare(
 ) -> CampaignCase:
     """Build a case: its prefix tree and its tables of bets.
 
-    Parameters
-    ----------
-    tokens : int or None
-        The length of each text, if text is all that will be seen.
-
-    Raises
-    ------
-    ValueError
-        An unknown algorithm, or two vocabularies for standard.
+    * `tokens`: The length of each text, if text is all that will be seen.
+    * raises `ValueError`: An unknown algorithm, or two vocabularies for standard.
     """
     from specref.rules import rule_of  # all algorithms: for who declares a case alone
 

@@ -78,19 +78,10 @@ def drawn(
 ) -> Iterator[Drawn[Case, Samples]]:
     """The results of jobs, in order; a few are in flight at a time.
 
-    Parameters
-    ----------
-    jobs : iterator of (case, trials, call)
-    executor : Executor or None
-    timeout : float or None
-        How many seconds to wait for each.
-    in_flight : int
-        How many jobs the executor has at a time.
-
-    Raises
-    ------
-    SamplerFailed
-        A call raised, or did not answer in time.
+    * `jobs` (iterator of (case, trials, call))
+    * `timeout`: How many seconds to wait for each.
+    * `in_flight`: How many jobs the executor has at a time.
+    * raises `SamplerFailed`: A call raised, or did not answer in time.
     """
     if executor is None:
         for case, trials, draw in jobs:

@@ -24,12 +24,8 @@ SUSPECTS = 5
 class Evidence:
     """The wealth of the bets on cases and on single tokens.
 
-    Attributes
-    ----------
-    observer : Observer
-        Bets on single tokens.
-    peak : float
-        The logarithm of the average wealth, at the look where it was highest.
+    * `observer`: Bets on single tokens.
+    * `peak`: The logarithm of the average wealth, at the look where it was highest.
     """
 
     tolerance: float

@@ -29,20 +29,10 @@ def ranks(p: Floats) -> Floats:
 def lag_bets(chance: Floats, repeats: Bools, product: Floats, tolerance: float = 0.0) -> Floats:
     """Log-bets on a token, given an earlier one.
 
-    Parameters
-    ----------
-    chance : ndarray, shape (events,)
-        The probability that p gives to the earlier token.
-    repeats : ndarray of bool, shape (events,)
-        Whether the token is the same.
-    product : ndarray, shape (events,)
-        Of the ranks of both tokens under p.
-    tolerance : float
-        As in `tolerate`; both bets differ by at most twice their stake.
-
-    Returns
-    -------
-    ndarray, shape (kinds, stakes, events)
+    * `chance` (ndarray, shape (events,)): The probability that p gives to the earlier token.
+    * `repeats` (ndarray of bool, shape (events,)): Whether the token is the same.
+    * `product` (ndarray, shape (events,)): Of the ranks of both tokens under p.
+    * `tolerance`: As in `tolerate`; both bets differ by at most twice their stake.
     """
     reach = np.maximum(chance, 1 - chance)
     gains = np.stack([(repeats - chance) / reach, product])
@@ -53,14 +43,9 @@ def lag_bets(chance: Floats, repeats: Bools, product: Floats, tolerance: float =
 class Recent:
     """The last blocks of a case, with which lag bets compare the next ones.
 
-    Parameters
-    ----------
-    p : ndarray, shape (nodes, V)
-        The laws of a prefix tree.
-    length : int
-        The longest block.
-    tolerance : float
-        As in `tolerate`.
+    * `p` (ndarray, shape (nodes, V)): The laws of a prefix tree.
+    * `length`: The longest block.
+    * `tolerance`: As in `tolerate`.
     """
 
     def __init__(self, p: Floats, length: int, tolerance: float = 0.0) -> None:
@@ -70,16 +55,9 @@ class Recent:
     def bet(self, nodes: Ints, blocks: Ints, possible: Bools) -> Floats:
         """The log-wealth that lag bets win on new blocks, which then become the last ones.
 
-        Parameters
-        ----------
-        nodes, blocks : ndarray of int, shape (trials, length)
-            As `walk` gives and takes them.
-        possible : ndarray of bool, shape (trials, length)
-            Where to bet.
-
-        Returns
-        -------
-        ndarray, shape (lags, kinds, stakes)
+        * `nodes`, `blocks` (ndarray of int, shape (trials, length)): As `walk` gives and takes
+          them.
+        * `possible` (ndarray of bool, shape (trials, length)): Where to bet.
         """
         past = np.concatenate([self.blocks, blocks])
         self.blocks = past[-DEPTH:].copy()
@@ -99,15 +77,7 @@ class Recent:
 def tally(rows: Iterable[Ints], size: int) -> tuple[Ints, Ints]:
     """The distinct values of all rows, and how often each occurs in each row.
 
-    Parameters
-    ----------
-    rows : iterable of ndarray
-        Integers from 0 to size - 1.
-
-    Returns
-    -------
-    distinct : ndarray, shape (values,)
-    times : ndarray, shape (rows, values)
+    * `rows`: Integers from 0 to size - 1.
 
     Examples
     --------

@@ -161,10 +161,7 @@ def label(family: str, index: int, library: list[tuple[str, float]]) -> str:
 def as_row(values: ArrayLike, name: str) -> Floats:
     """Numbers as float64.
 
-    Raises
-    ------
-    TypeError
-        Some are not real numbers.
+    * raises `TypeError`: Some are not real numbers.
 
     Examples
     --------
@@ -183,10 +180,7 @@ def as_row(values: ArrayLike, name: str) -> Floats:
 def as_index(value: SupportsIndex, name: str) -> int:
     """An integer, whatever its type.
 
-    Raises
-    ------
-    TypeError
-        It is none, or True or False.
+    * raises `TypeError`: It is none, or True or False.
 
     Examples
     --------

@@ -26,19 +26,13 @@ LARGEST_EXACT = 10**9
 class TestResult:
     """The result of a test at a fixed sample size.
 
-    Attributes
-    ----------
-    trials : int
-    alpha : float
-        The chance to reject a correct sampler.
-    statistic, threshold : float
-        Rejected iff `statistic` exceeds `threshold`.
-    total_variation : float
-        Between the observed frequencies and the law (positive even for a correct sampler).
-    detectable : float
-        A sampler at least this far (in total variation) is rejected with probability 0.999.
-    impossible : tuple
-        Outcomes that were seen though the law excludes them; one is enough to reject.
+    * `alpha`: The chance to reject a correct sampler.
+    * `statistic`, `threshold`: Rejected iff `statistic` exceeds `threshold`.
+    * `total_variation`: Between the observed frequencies and the law (positive even for a correct
+      sampler).
+    * `detectable`: A sampler at least this far (in total variation) is rejected with probability
+      0.999.
+    * `impossible`: Outcomes that were seen though the law excludes them; one is enough to reject.
     """
 
     __test__ = False  # not a pytest class
@@ -68,19 +62,10 @@ def total_variation_test(
     a draw, so by McDiarmid's inequality it exceeds its mean by sqrt(ln(1/alpha) / 2n) with
     probability at most alpha: for every n, every law, without an asymptotic approximation.
 
-    Parameters
-    ----------
-    counts : mapping
-        {outcome: how often it was seen}.
-    law : mapping
-        {outcome: probability}, sum 1.
-    alpha, beta : float
-        The rates of false rejection, and of missing a law at distance `detectable`.
-
-    Raises
-    ------
-    ValueError
-        No trials, a negative count, or a law that does not sum to 1.
+    * `counts`: {outcome: how often it was seen}.
+    * `law`: {outcome: probability}, sum 1.
+    * `alpha`, `beta`: The rates of false rejection, and of missing a law at distance `detectable`.
+    * raises `ValueError`: No trials, a negative count, or a law that does not sum to 1.
 
     Examples
     --------

@@ -36,24 +36,12 @@ def known_bugs(
 ) -> tuple[dict[Strengthened, Floats], tuple[str, ...]]:
     """Log-bets on each mutant at each strength, and the mutants that are left out.
 
-    Parameters
-    ----------
-    tree : PrefixTree
-    algorithm : str
-        The rule that the mutants are mixed with at strengths below 1.
-    mutants : mapping
-        {id: bug}; those that patch yet another algorithm are none of this library.
-    tokens : int, optional
-        For texts of that many tokens rather than blocks.
-    max_paths : int
-        What the law of one rule may cost, so that a case is declared in bounded time.
-
-    Returns
-    -------
-    log_bets : dict
-        {(id, strength): ndarray of shape (nodes, V)}.
-    left_out : tuple of str
-        ``id: reason``.
+    * `algorithm`: The rule that the mutants are mixed with at strengths below 1.
+    * `mutants`: {id: bug}; those that patch yet another algorithm are none of this library.
+    * `tokens`: For texts of that many tokens rather than blocks.
+    * `max_paths`: What the law of one rule may cost, so that a case is declared in bounded time.
+    * returns: {(id, strength): ndarray of shape (nodes, V)}.
+    * returns: ``id: reason``.
     """
     from specref.rules import RULES  # all algorithms: for who declares a case alone
 

@@ -24,16 +24,12 @@ class PrefixTree:
     Given the past and that the block is still open, the next token of *every* lossless rule
     has law p, however the rule accepts. So a node, not a block length, is where to look.
 
-    Attributes
-    ----------
-    p, q : ndarray, shape (nodes, V)
-        Next-token laws; a row of q sums to less than 1 where the drafter has other tokens.
-    child : ndarray of int, shape (nodes, V)
-        The node after a token, or -1 at full length and after EOS.
-    position : ndarray of int, shape (nodes,)
-        How many tokens the prefix has.
-    prefixes : tuple
-        The prefix of each node.
+    * `p`, `q` (ndarray, shape (nodes, V)): Next-token laws; a row of q sums to less than 1 where
+      the drafter has other tokens.
+    * `child` (ndarray of int, shape (nodes, V)): The node after a token, or -1 at full length and
+      after EOS.
+    * `position` (ndarray of int, shape (nodes,)): How many tokens the prefix has.
+    * `prefixes`: The prefix of each node.
     """
 
     target: Model = field(repr=False)
@@ -88,10 +84,8 @@ def prefix_tree(
 ) -> PrefixTree:
     """Build the tree of prefixes shorter than `length` (by default lookahead + 1).
 
-    Raises
-    ------
-    ValueError
-        The tree has more than two million cells: use `Campaign.observe`, which needs none.
+    * raises `ValueError`: The tree has more than two million cells: use `Campaign.observe`, which
+      needs none.
 
     Examples
     --------
@@ -143,23 +137,12 @@ def drafter_row(target: Model, drafter: Model, context: Tokens) -> Probabilities
 def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
     """The node before each token, and the rows whose block the target excludes.
 
-    Parameters
-    ----------
-    tree : PrefixTree
-    blocks : ndarray of int, shape (trials, longest)
-        Padded with -1; `longest` is at most the length of the tree (`fitted`).
-
-    Returns
-    -------
-    nodes : ndarray of int, shape (trials, longest)
-        -1 where there is no token, or past an impossible one.
-    impossible : ndarray of int
-        Rows with a token that the target excludes, or that goes on after the end.
-
-    Raises
-    ------
-    ValueError
-        A token id is out of range, or a block is empty.
+    * `blocks` (ndarray of int, shape (trials, longest)): Padded with -1; `longest` is at most the
+      length of the tree (`fitted`).
+    * returns: nodes : ndarray of int, shape (trials, longest): -1 where there is no token, or past
+      an impossible one.
+    * returns: Rows with a token that the target excludes, or that goes on after the end.
+    * raises `ValueError`: A token id is out of range, or a block is empty.
     """
     trials, longest = blocks.shape
     size = tree.p.shape[1]

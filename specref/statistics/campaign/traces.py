@@ -36,10 +36,7 @@ def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints)
 def as_drafts(tree: PrefixTree, drafts: Sequence[Tokens] | Ints | None, trials: int) -> Ints:
     """Drafts as one array, padded with -1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        They are missing, of the wrong shape, or no token ids.
+    * raises `TypeError`, `ValueError`: They are missing, of the wrong shape, or no token ids.
     """
     expected = (trials, tree.lookahead)
     drafted = None if drafts is None else as_blocks(drafts, "drafts")

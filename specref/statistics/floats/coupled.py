@@ -46,13 +46,8 @@ class Inputs(NamedTuple):
 class Mismatch:
     """A trial whose outputs differ; ``implementation(*mismatch.inputs)`` replays it alone.
 
-    Attributes
-    ----------
-    trial : int
-    inputs : Inputs
-        A batch of this one trial.
-    expected, actual : tuple of int
-        The blocks of the reference and of the implementation, padded with -1.
+    * `inputs`: A batch of this one trial.
+    * `expected`, `actual`: The blocks of the reference and of the implementation, padded with -1.
     """
 
     trial: int

@@ -50,10 +50,7 @@ def round_to(values: ArrayLike, dtype: Dtype) -> Floats:
 
     bfloat16 is the upper half of a float32, as hardware and torch convert it.
 
-    Raises
-    ------
-    ValueError
-        Unknown format.
+    * raises `ValueError`: Unknown format.
 
     Examples
     --------
@@ -81,18 +78,11 @@ def _upper_half(values: NDArray[np.float32]) -> NDArray[np.float32]:
 def softmax_in(dtype: Dtype, logits: ArrayLike) -> Floats:
     """Softmax over the last axis as engines do it: in float32, from and to a narrower format.
 
-    Parameters
-    ----------
-    dtype : {"float64", "float32", "float16", "bfloat16"}
-        "float64" is computed in float64.
-    logits : array_like, shape (..., V)
-        Rounded to `dtype` first. Where they are of that format already, as a model emits
-        them, their exact softmax is the target.
-
-    Returns
-    -------
-    ndarray, shape (..., V)
-        float64 numbers of the format; they sum to 1 up to rounding.
+    * `dtype` ({"float64", "float32", "float16", "bfloat16"}): "float64" is computed in float64.
+    * `logits` (array_like, shape (..., V)): Rounded to `dtype` first. Where they are of that
+      format already, as a model emits them, their exact softmax is the target.
+    * returns: ndarray, shape (..., V): float64 numbers of the format; they sum to 1 up to
+      rounding.
     """
     internal = np.float64 if dtype == "float64" else np.float32
     rounded = round_to(logits, dtype).astype(internal)
@@ -134,18 +124,11 @@ def law_in(
 ) -> Floats:
     """The exact law of one token of `verify_in`, with softmax in the same format.
 
-    Parameters
-    ----------
-    dtype : {"float64", "float32", "float16", "bfloat16"}
-    p_logits, q_logits : array_like, shape (V,)
-    drafted_in : optional
-        The format of the q that drafts are drawn from, if it is not the q that verifies them.
-    uniform_bits : int
-
-    Returns
-    -------
-    ndarray, shape (V,)
-        Sums to 1 up to float64 rounding.
+    * `dtype` ({"float64", "float32", "float16", "bfloat16"})
+    * `p_logits`, `q_logits` (array_like, shape (V,))
+    * `drafted_in`: The format of the q that drafts are drawn from, if it is not the q that
+      verifies them.
+    * returns: ndarray, shape (V,): Sums to 1 up to float64 rounding.
 
     Examples
     --------

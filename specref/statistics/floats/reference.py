@@ -52,23 +52,12 @@ def verify_float64(p: Floats, q: Floats, drafts: Ints, coins: Coins) -> Ints:
     never rejected, since its uniform is below 1 = p / q. Where rounding alone rejects a draft
     and no token has p > q (a chance of the order of 1e-16), the last token is drawn from p.
 
-    Parameters
-    ----------
-    p : ndarray, shape (trials or 1, lookahead + 1, V)
-    q : ndarray, shape (trials or 1, lookahead, V)
-    drafts : ndarray of int, shape (trials, lookahead)
-        Drawn from q; -1 after the last draft of a shorter row.
-    coins : Coins
-
-    Returns
-    -------
-    ndarray of int, shape (trials, lookahead + 1)
-        Blocks padded with -1.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, a draft is impossible under q, or it follows a -1.
+    * `p` (ndarray, shape (trials or 1, lookahead + 1, V))
+    * `q` (ndarray, shape (trials or 1, lookahead, V))
+    * `drafts` (ndarray of int, shape (trials, lookahead)): Drawn from q; -1 after the last draft
+      of a shorter row.
+    * returns: ndarray of int, shape (trials, lookahead + 1): Blocks padded with -1.
+    * raises `ValueError`: Shapes do not fit, a draft is impossible under q, or it follows a -1.
 
     Examples
     --------

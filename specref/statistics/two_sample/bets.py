@@ -98,17 +98,11 @@ def _distinct(row: Ints, cell: Ints) -> Visits:
 class Bets:
     """The wealth of every bet, and what it was learned from.
 
-    Attributes
-    ----------
-    wealth : ndarray, shape (views, stakes)
-        Logarithms.
-    peak : float
-        The logarithm of the average wealth, its highest so far.
-    hits : int
-        How many more speculative than plain texts fell into the event h > 0, for the bet that
-        was richest before.
-    counts : ndarray of int, shape (2, cells)
-        Visits by speculative and by plain texts.
+    * `wealth` (ndarray, shape (views, stakes)): Logarithms.
+    * `peak`: The logarithm of the average wealth, its highest so far.
+    * `hits`: How many more speculative than plain texts fell into the event h > 0, for the bet
+      that was richest before.
+    * `counts` (ndarray of int, shape (2, cells)): Visits by speculative and by plain texts.
     """
 
     def __init__(self) -> None:

@@ -22,17 +22,11 @@ PARTS = 6
 class Distance:
     """The distance between two samples, and the distances that are significant and detectable.
 
-    Attributes
-    ----------
-    estimate : float
-        Their total variation.
-    noise : float
-        Its mean over all deals of the same texts to the two sides.
-    threshold : float
-        Two samples of one law are further apart with probability at most alpha.
-    detectable : float
-        If the laws are this far apart, the estimate exceeds the threshold with probability
-        0.999; 1 or more if no laws are.
+    * `estimate`: Their total variation.
+    * `noise`: Its mean over all deals of the same texts to the two sides.
+    * `threshold`: Two samples of one law are further apart with probability at most alpha.
+    * `detectable`: If the laws are this far apart, the estimate exceeds the threshold with
+      probability 0.999; 1 or more if no laws are.
     """
 
     estimate: float
@@ -48,13 +42,9 @@ def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
     is equally likely. If they are not, the estimate is at least the difference of the event
     that tells them apart best, of mean the true distance.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (2, different texts)
-        How often each text was seen; both rows have the same sum.
-    alpha : float
-    look : int
-        Counted from 1.
+    * `counts` (ndarray of int, shape (2, different texts)): How often each text was seen; both
+      rows have the same sum.
+    * `look`: Counted from 1.
 
     Examples
     --------
@@ -138,16 +128,9 @@ def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: 
     and falls more slowly before. Without any texts there is no noise to go by, and this is a
     lower bound.
 
-    Parameters
-    ----------
-    tv : float
-    trials : int
-        Texts on each side behind `found`.
-    found : Distance
-    alpha : float
-        Of all looks together.
-    look : int
-        The next one.
+    * `trials`: Texts on each side behind `found`.
+    * `alpha`: Of all looks together.
+    * `look`: The next one.
 
     Examples
     --------

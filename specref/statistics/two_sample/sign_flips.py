@@ -29,10 +29,7 @@ HALVINGS = 100
 def spectrum(second: Floats) -> Floats:
     """The eigenvalues of M, largest last; features that no pair tells apart are left out.
 
-    Parameters
-    ----------
-    second : ndarray, shape (features, features)
-        A, the sum of d d' over pairs.
+    * `second` (ndarray, shape (features, features)): A, the sum of d d' over pairs.
     """
     used = np.flatnonzero(np.diag(second) > 0)
     scale = 1 / np.sqrt(np.diag(second)[used])
@@ -49,12 +46,8 @@ def statistic(sums: Floats, variances: Floats) -> float:
 def log_tail(value: float, eigenvalues: Floats) -> float:
     """The logarithm of a bound on the probability that T is at least `value`.
 
-    Parameters
-    ----------
-    value : float
-        T, or a sum of such statistics of independent groups of pairs.
-    eigenvalues : ndarray
-        Those of M, or of all groups together.
+    * `value`: T, or a sum of such statistics of independent groups of pairs.
+    * `eigenvalues`: Those of M, or of all groups together.
 
     Examples
     --------

@@ -86,16 +86,11 @@ def block_step(
 ) -> Step:
     """A step of block verification in which some parts are replaced.
 
-    Parameters
-    ----------
-    submit : callable
-        drafts -> drafts: what the verifier is given.
-    grow : callable
-        (row, token) -> P of the prefix with this token.
-    coin, weights : callable
-        Row -> probability to stop there, and weights of the token that then comes next.
-    choose : callable
-        (rows, coins, chance) -> the row to stop at.
+    * `submit`: drafts -> drafts: what the verifier is given.
+    * `grow`: (row, token) -> P of the prefix with this token.
+    * `coin`, `weights`: Row -> probability to stop there, and weights of the token that then comes
+      next.
+    * `choose`: (rows, coins, chance) -> the row to stop at.
 
     Examples
     --------

@@ -79,18 +79,11 @@ def confined(dictionary: Dictionary, q: Probabilities) -> Probabilities | None:
 class Drafting:
     """The drafting of union or TLI, replaceable part by part; a rule for `verified`.
 
-    Attributes
-    ----------
-    confine : callable
-        (dictionary, q) -> the row to draw from, or None to draft nothing; in drafter ids.
-    translate : callable
-        Drafted -> what the verifier is given.
-    read : callable
-        (target, drafter, context) -> the context in drafter ids, or None.
-    remember : callable
-        Drafted -> the token that the drafter's context grows by.
-    stop : callable
-        Drafted -> whether nothing is drafted after it.
+    * `confine`: (dictionary, q) -> the row to draw from, or None to draft nothing; in drafter ids.
+    * `translate`: Drafted -> what the verifier is given.
+    * `read`: (target, drafter, context) -> the context in drafter ids, or None.
+    * `remember`: Drafted -> the token that the drafter's context grows by.
+    * `stop`: Drafted -> whether nothing is drafted after it.
     """
 
     confine: Callable[[Dictionary, Probabilities], Probabilities | None]

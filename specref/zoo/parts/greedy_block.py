@@ -60,16 +60,10 @@ def greedy_iterate(
 ) -> Iterate:
     """An iteration of greedy block verification in which some parts are replaced.
 
-    Parameters
-    ----------
-    verify : callable
-        As `greedy_block.verify`.
-    prolonged : int
-        How many tokens more its own modification lasts.
-    hand_on : callable
-        modifications -> modifications: which of them the next iteration is told.
-    follow : callable
-        As `greedy_block.carry`.
+    * `verify`: As `greedy_block.verify`.
+    * `prolonged`: How many tokens more its own modification lasts.
+    * `hand_on`: modifications -> modifications: which of them the next iteration is told.
+    * `follow`: As `greedy_block.carry`.
     """
 
     def iterate(

@@ -74,14 +74,9 @@ def looped(
 ) -> Generate:
     """A decode loop in which some parts are replaced.
 
-    Parameters
-    ----------
-    iterate : callable
-        Loop -> None: adds a block.
-    done : callable
-        Loop -> bool, asked before every iteration.
-    cut : bool
-        Whether the text is cut to the budget.
+    * `iterate`: Loop -> None: adds a block.
+    * `done`: Loop -> bool, asked before every iteration.
+    * `cut`: Whether the text is cut to the budget.
 
     Examples
     --------

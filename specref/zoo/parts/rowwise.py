@@ -42,18 +42,11 @@ def _position(site: str, name: str) -> int:
 def as_verifier(step: Step) -> Verify:
     """A batched verifier that does with given drafts what a step does with its own.
 
-    Parameters
-    ----------
-    step : callable
-        With the sites of `standard.step`. What it changes in drafting is lost, as a verifier
-        does not draft. Where it reads rows beyond its drafts, it gets what the arrays hold
-        there, and beyond their end the last row.
-
-    Returns
-    -------
-    callable
-        As `verifier`. It raises `ValueError` where the step asks for coins that a verifier
-        does not have.
+    * `step`: With the sites of `standard.step`. What it changes in drafting is lost, as a verifier
+      does not draft. Where it reads rows beyond its drafts, it gets what the arrays hold there,
+      and beyond their end the last row.
+    * returns: As `verifier`. It raises `ValueError` where the step asks for coins that a verifier
+      does not have.
 
     Examples
     --------

@@ -30,18 +30,10 @@ Row: TypeAlias = Callable[[Position], Probabilities]
 class Parameters:
     """Sampling parameters.
 
-    Attributes
-    ----------
-    penalty : Fraction
-        Tokens of the text have their probability multiplied by it.
-    temperature : Fraction
-    k : int
-    mass : Fraction
-        Of top-p.
-    chained : bool
-        Whether top-k renormalises before top-p.
-    floor : Fraction
-        Of min-p: tokens below this share of the likeliest are dropped.
+    * `penalty`: Tokens of the text have their probability multiplied by it.
+    * `mass`: Of top-p.
+    * `chained`: Whether top-k renormalises before top-p.
+    * `floor`: Of min-p: tokens below this share of the likeliest are dropped.
     """
 
     penalty: Fraction = Fraction(1, 2)
@@ -110,14 +102,9 @@ def right(at: Position) -> Probabilities:
 def with_rows(row: Row, recovered_from: Row | None = None, after: Row | None = None) -> Step:
     """Verification against a target row computed at each position.
 
-    Parameters
-    ----------
-    row : callable
-        Position (of the target without parameters) -> the row that drafts are tested with.
-    recovered_from : callable, optional
-        The row in the residual, if another.
-    after : callable, optional
-        The row of one more token after a recovered one.
+    * `row`: Position (of the target without parameters) -> the row that drafts are tested with.
+    * `recovered_from`: The row in the residual, if another.
+    * `after`: The row of one more token after a recovered one.
     """
     tested = speculative(
         accept=lambda at: ratio(row(at)[at.token], at.qx),

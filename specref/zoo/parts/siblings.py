@@ -120,22 +120,12 @@ def judging(
 ) -> Judge:
     """Recursive rejection in which some parts are replaced.
 
-    Parameters
-    ----------
-    submit : callable
-        (p, siblings) -> siblings as they are verified.
-    likely : callable
-        (P, sibling) -> the probability that it is accepted; P is what the rejections so far have
-        left of p.
-    left : callable
-        (P, sibling) -> P after its rejection.
-    last : callable
-        (p, P, siblings) -> the law of the token if all are rejected.
-
-    Returns
-    -------
-    callable
-        (p, siblings, chance) -> a token, and the accepted sibling or None.
+    * `submit`: (p, siblings) -> siblings as they are verified.
+    * `likely`: (P, sibling) -> the probability that it is accepted; P is what the rejections so
+      far have left of p.
+    * `left`: (P, sibling) -> P after its rejection.
+    * `last`: (p, P, siblings) -> the law of the token if all are rejected.
+    * returns: (p, siblings, chance) -> a token, and the accepted sibling or None.
 
     Examples
     --------

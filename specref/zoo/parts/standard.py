@@ -208,17 +208,11 @@ def verified(
 ) -> Step:
     """A step with a drafting rule of its own, for any two vocabularies.
 
-    Parameters
-    ----------
-    drafts : callable
-        (target, drafter, context, lookahead, chance) -> list of Draft, in target ids.
-    accept : callable
-        Position -> probability that the draft there is accepted.
-    recover, bonus : callable
-        Position -> distribution of the token that replaces a rejected draft, or that
-        follows the last one.
-    verify : callable
-        Verification -> block: the order in which the three are asked.
+    * `drafts`: (target, drafter, context, lookahead, chance) -> list of Draft, in target ids.
+    * `accept`: Position -> probability that the draft there is accepted.
+    * `recover`, `bonus`: Position -> distribution of the token that replaces a rejected draft, or
+      that follows the last one.
+    * `verify`: Verification -> block: the order in which the three are asked.
 
     Examples
     --------

@@ -71,10 +71,7 @@ def throughout(change: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
 def with_rows(where: Where) -> Verify:
     """`topdown.verify`, where the row after an accepted sibling may be that of another context.
 
-    Parameters
-    ----------
-    where : callable
-        (context, siblings, accepted sibling) -> the context whose row is read next.
+    * `where`: (context, siblings, accepted sibling) -> the context whose row is read next.
     """
 
     def verify(

@@ -17,15 +17,8 @@ def algorithm_5(
 
     Parameters as `standard.step`. Sites ``draft[i]``, ``accept[i]``, then ``residual``.
 
-    Returns
-    -------
-    tuple of int
-        1 to lookahead + 1 tokens, not distributed as p.
-
-    Raises
-    ------
-    ValueError
-        Every draft was accepted and q = p in that context: r_x is 0 / 0.
+    * returns: 1 to lookahead + 1 tokens, not distributed as p.
+    * raises `ValueError`: Every draft was accepted and q = p in that context: r_x is 0 / 0.
 
     Examples
     --------
