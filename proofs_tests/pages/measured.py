@@ -27,7 +27,7 @@ from specref.contrib.selftest.kills_report import (
     missed,
 )
 from specref.report.document import Document, Heading, Part, bullets, markdown
-from specref.report.dominance import Told, dominance_page, told
+from specref.report.dominance import Told, dominance_document, told
 from specref.report.everywhere_table import answers_document
 from specref.report.layout import Prose
 from specref.report.machine import write_json
@@ -196,7 +196,7 @@ def dominance_of_all() -> str:
         Told(one, known[one]["relation"], known[one]["sentence"]) for one in asked if one in known
     ]
     new = [f"{one.left} and {one.right}" for one in asked if one not in known]
-    page = dominance_page(rows, "python -m proofs_tests.pages.measured dominance")
+    page = markdown(dominance_document(rows, "python -m proofs_tests.pages.measured dominance"))
     return page + unknown(list(dict.fromkeys(new)), "dominance")
 
 

@@ -154,12 +154,12 @@ def test_which_rule_accepts_more_is_a_page(
     page = tmp_path / "records" / "answers.md"
     page.parent.mkdir()
     CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
-    assert "docs/proofs-for-all-p-and-q.md. Of a block" in page.read_text()
+    assert "docs/proofs-for-all-p-and-q.md says by what" in page.read_text()
     assert "proofs-for-all-p-and-q.md)" not in page.read_text()
     (tmp_path / "proofs-for-all-p-and-q.md").touch()
     CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
     link = "[docs/proofs-for-all-p-and-q.md](../proofs-for-all-p-and-q.md)"
-    assert f"{link}. Of a block" in page.read_text()
+    assert f"{link} says by what argument" in page.read_text()
 
 
 def test_the_link_is_there_where_the_page_is() -> None:

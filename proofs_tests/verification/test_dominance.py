@@ -16,12 +16,13 @@ from specref.pairs import Profile
 from specref.proofs.everywhere import compare_everywhere
 from specref.proofs.everywhere.acceptance import Verified
 from specref.proofs.everywhere.comparison import Gap
+from specref.report.document import markdown
 from specref.report.dominance import (
     Told,
     answer_sentence,
     answers_record,
     comparison_record,
-    dominance_page,
+    dominance_document,
     sentence,
     told,
 )
@@ -199,7 +200,7 @@ def test_what_is_not_run_is_not_open_in_the_table() -> None:
     answers = [
         Answered(Question("standard", name, *PARTLY, 1), None, note="why") for name in names
     ]
-    page = dominance_page(list(map(told, answers)), "command")
+    page = markdown(dominance_document(list(map(told, answers)), "command"))
     assert "| rule | not run |" in page
     assert "open |" not in page
 
@@ -224,8 +225,8 @@ def test_many_rules_of_one_shape_are_a_table_too() -> None:
         Told(Question("standard", name, TWO_TOKENS, TWO_TOKENS, 1), relation, name)
         for name, relation in relations.items()
     ]
-    lines = dominance_page(rows, "command").splitlines()
-    start = lines.index("### Over 2 tokens, lookahead 1") + 2
+    lines = markdown(dominance_document(rows, "command")).splitlines()
+    start = lines.index("## Over 2 tokens, lookahead 1") + 2
     table = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[start : start + 7]]
     assert table[2] == ["standard", "autoregressive", "block", "optimal", "k-seq"]
     assert table[3:] == [
@@ -234,7 +235,9 @@ def test_many_rules_of_one_shape_are_a_table_too() -> None:
         ["optimal", "standard", "", "", ""],
         ["k-seq", "", "", "", "standard"],
     ]
-    assert not any(line.startswith("|") for line in dominance_page(rows[:2], "c").splitlines())
+    assert not any(
+        line.startswith("|") for line in markdown(dominance_document(rows[:2], "c")).splitlines()
+    )
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
@@ -248,7 +251,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
     answers = ask_all(questions, advance=stop)
     assert [one.note for one in answers] == ["", STOPPED]
     assert answers[1].seconds == 0
-    page = dominance_page(list(map(told, answers)), "command")
+    page = markdown(dominance_document(list(map(told, answers)), "command"))
     assert page.count("\n* ") == 2 + len(LEFT_OUT)
     assert "standard and tli: not run: interrupted." in page
     assert answers_record(answers)[1]["comparisons"] == []

@@ -11,11 +11,10 @@ from specref.cli.group import (
     INTERRUPTED,
     MISUSED,
     VIOLATED,
-    command_line,
+    deliver,
     leave,
     misused,
     progress,
-    show,
 )
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
@@ -23,16 +22,14 @@ from specref.proofs.everywhere.proof import SEARCHED, first_runs
 from specref.proofs.everywhere.watch import Watch
 from specref.report.dominance import (
     answers_record,
+    comparison_document,
     comparison_record,
-    comparison_report,
-    dominance_page,
-    dominance_report,
+    dominance_document,
     told,
 )
-from specref.report.dominance_html import comparison_html, dominance_html
 from specref.report.everywhere import listed
 from specref.report.everywhere_table import within_docs
-from specref.report.machine import as_json, write_json
+from specref.report.machine import as_json
 from specref.verification.dominance import STOPPED, ask_all, questions_of
 from specref.vocabulary import UntokenisableError
 
@@ -88,12 +85,8 @@ def compare_rules(
                 misused(f"{told}; rules that raise somewhere are not compared")
             if found[-1].interrupted:
                 break
-    show(comparison_report(*names, found, left_out), json_file)
-    if json_file:
-        record = {**comparison_record(*names, found), "not_applicable": left_out}
-        write_json(json_file, as_json(record))
-    if html_file:
-        write_json(html_file, comparison_html(*names, found, left_out, command_line()))
+    record = {**comparison_record(*names, found), "not_applicable": left_out}
+    deliver(comparison_document(*names, found, left_out), as_json(record), json_file, html_file)
     if found and found[-1].interrupted:
         leave(INTERRUPTED)
     if any(one.less for one in found):
@@ -119,18 +112,11 @@ def verify_dominance(
     unit = f"questions, at most {budget:g} s a claim"
     with executor_of(workers, cluster) as pool, progress(len(questions), unit) as advance:
         answers = ask_all(questions, seed, budget, pool, lambda answer: advance(1))
-    show(dominance_report(answers), json_file)
-    if markdown:
-        command = f"specref prove --all --compare --profile {profile} --budget {budget:g}"
-        page = dominance_page(
-            list(map(told, answers)), f"{command} --markdown FILE", linked=within_docs(markdown)
-        )
-        write_json(markdown, page.rstrip())
-    if json_file:
-        record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
-        write_json(json_file, as_json(record))
-    if html_file:
-        write_json(html_file, dominance_html(answers, command_line()))
+    command = f"specref prove --all --compare --profile {profile} --budget {budget:g}"
+    linked = markdown is not None and within_docs(markdown)
+    shown = dominance_document([*map(told, answers)], f"{command} --markdown FILE", linked=linked)
+    record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
+    deliver(shown, as_json(record), json_file, html_file, markdown)
     if any(answer.note == STOPPED for answer in answers):
         leave(INTERRUPTED)
     known = [(one.question.is_formula, one.found) for one in answers]

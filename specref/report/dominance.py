@@ -1,14 +1,14 @@
-"""Which of two rules accepts more drafts for every p and q: in sentences, and as a record."""
+"""Which of two rules accepts more drafts for every p and q: as a document, and as a record."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
-from rich.console import Group
-
-from specref.proofs.everywhere.comparison import Comparison, Gap
-from specref.report.everywhere import listed, row_name
+from specref.proofs.everywhere.comparison import Comparison, Gap, Relation
+from specref.report.document import Bars, Document, Heading, Kind, Part, bullets
+from specref.report.everywhere import ABOUT, listed, row_name
 from specref.report.everywhere_table import linked_argument
-from specref.report.layout import Prose
+from specref.report.layout import Column, Prose, Table
 from specref.verification.dominance import LEFT_OUT, Answered, Question
 from specref.vocabulary import Vocabulary
 
@@ -24,22 +24,64 @@ COLUMNS = {
     "open": "open",
     "not run": "not run",
 }
+RELATIONS: Mapping[Relation, str] = MappingProxyType(
+    {
+        "equal": "Equal",
+        "more": "At least as much, and more somewhere",
+        "at least": "At least as much",
+        "at most": "At most as much",
+        "less": "At most as much, and less somewhere",
+        "neither": "Neither at least as much as the other",
+        "open": "Open",
+    }
+)
+UNDECIDED = ("open", "not run")
+COMPARED = (
+    "Of a block all tokens but the last are accepted drafts, in one iteration, or all tokens that "
+    "two iterations emit, the second in the context that the first leaves; tokens that greedy "
+    "block verification owes later are none. `a against b` are expected numbers; rows of p and q "
+    "that an example does not name are uniform. Several drafts are two at each position, trees "
+    "have two siblings first, estimates of a companion are any numbers in [0, 1]: entries of the "
+    "drafter's rows after more tokens than are drafted, as q(·|a a a b) at lookahead 2. "
+    "Autoregressive decoding accepts no draft: every rule accepts at least as many. The published "
+    "companion rule is lossy, and is not compared. Closed forms are those of W(x), the "
+    "probability that the accepted drafts start with x, for each x up to the lookahead; those of "
+    "Table 3 (Timor et al. 2025) for each x of one token. The optimum of transport is the sum of "
+    "W(x) over these."
+)
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
 
-def comparison_report(
+def comparison_document(
     left: str, right: str, found: Sequence[Comparison], left_out: Sequence[str]
-) -> Any:
-    """What is proved of two rules, for each pair of vocabularies."""
-    parts = []
+) -> Document:
+    """What is proved of two rules over each pair of vocabularies, and where they differ."""
+    proved = bool(found) and all(one.at_least.proved for one in found)
+    kind: Kind = "bad" if any(one.less for one in found) else "good" if proved else "open"
+    headlines = dict.fromkeys(RELATIONS[one.relation] for one in found)
+    parts: list[Part] = []
     for one in found:
+        parts.append(Heading(f"Over {box(one.target, one.drafter, one.lookahead)}"))
         parts.append(Prose(answer(left, right, one), STYLES.get(one.relation, "")))
         parts.append(Prose(f"  {counts(left, right, one)}"))
         for name, premise in ((left, one.at_most.premise), (right, one.at_least.premise)):
             if premise is None:
                 parts.append(Prose(f"  whether {name} is lossless was not asked"))
+        parts += [_bars(left, right, one, gap) for gap in (one.more, one.less) if gap]
     parts += [Prose(f"not applicable to {one}") for one in left_out]
-    return Group(*parts)
+    verdict = "; ".join(headlines) or "Nothing was compared"
+    return Document(f"{left} against {right}", kind, verdict, parts, [Prose(ABOUT, "dim")])
+
+
+def _bars(left: str, right: str, found: Comparison, gap: Gap) -> Bars:
+    what = "tokens" if found.iterations > 1 else "accepted drafts"
+    return Bars(
+        f"Expected {what} at {_rows(found, gap)}",
+        [
+            (left, str(gap.left), [("expected", float(gap.left))]),
+            (right, str(gap.right), [("observed", float(gap.right))]),
+        ],
+    )
 
 
 def answer(left: str, right: str, found: Comparison) -> str:
@@ -120,83 +162,78 @@ def answer_sentence(answer: Answered) -> str:
 
 
 class Told(NamedTuple):
-    """A question, and what its page says of it."""
+    """A question, and what is said of it; how long it took, if it was asked now."""
 
     question: Question
     relation: str
     sentence: str
+    seconds: float | None = None
 
 
 def told(answer: Answered) -> Told:
-    """What a page says of an answer."""
+    """What is said of an answer."""
     relation = "not run" if answer.found is None else answer.found.relation
-    return Told(answer.question, relation, answer_sentence(answer))
+    return Told(answer.question, relation, answer_sentence(answer), answer.seconds)
 
 
-def dominance_report(answers: Sequence[Answered]) -> Any:
-    """A sentence for each question."""
-    return Group(*(Prose(f"{answer_sentence(one)} {one.seconds:.1f} s") for one in answers))
+def dominance_document(
+    answers: Sequence[Told], command: str = "", *, linked: bool = True
+) -> Document:
+    """Which rules accept more than which, and which closed forms hold.
 
-
-def dominance_page(answers: Sequence[Told], command: str, *, linked: bool = True) -> str:
-    """The sentences in Markdown.
-
+    * `command`: What wrote it, for pages.
     * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
-    rules = [one for one in answers if one.question.iterations == 1]
-    rules = [one for one in rules if not one.question.is_formula]
-    several = [one for one in answers if one.question.iterations > 1]
     formulas = [one for one in answers if one.question.is_formula]
-    lines = [
-        "# Which rule accepts more, for every p and q",
-        "",
-        f"Written by `{command}`. What is claimed, and by what argument:",
-        f"{linked_argument(linked=linked)}. Of a block all tokens but the last are accepted",
-        "drafts, in one iteration; tokens that greedy block verification owes later are none.",
-        "`a against b` are expected numbers; rows of p and q that an example does not name are",
-        "uniform.",
-        "",
-        "## Pairs of rules",
-        "",
-        "Rules as `specref list rules` names them: several drafts are two at each position, trees",
-        "have two siblings first, estimates of a companion are any numbers in [0, 1]: entries of",
-        "the drafter's rows after more tokens than are drafted, as q(·|a a a b) at lookahead 2.",
-        "Autoregressive decoding accepts no draft: every rule accepts at least as many. The",
-        "published companion rule is lossy, and is not compared.",
-        "",
-        *_by_shape(rules),
-        *_in_iterations(several),
-        "## What is not asked",
-        "",
-        *(f"* {one}" for one in LEFT_OUT),
-        "",
-        "## Closed forms",
-        "",
-        "Of W(x), the probability that the accepted drafts start with x, for each x up to the",
-        "lookahead; those of Table 3 (Timor et al. 2025) for each x of one token. The optimum of",
-        "transport is the sum of W(x) over these.",
-        "",
-        *(f"* {one.sentence}" for one in formulas),
+    rules = [one for one in answers if not one.question.is_formula]
+    refuted = sum(one.relation not in ("equal", *UNDECIDED) for one in formulas)
+    undecided = sum(one.relation in UNDECIDED for one in answers)
+    kind: Kind = "bad" if refuted else "open" if undecided else "good"
+    verdict = (
+        f"{refuted} closed forms are refuted" if refuted
+        else f"{undecided} of {len(answers)} questions are open" if undecided
+        else f"All {len(answers)} questions are decided"
+    )  # fmt: skip
+    several = [one for one in rules if one.question.iterations > 1]
+    parts = _by_shape([one for one in rules if one.question.iterations == 1])
+    if several:
+        parts += [Heading("In two iterations"), *_sentences(several), ""]
+    if formulas:
+        parts += [Heading("Closed forms"), *_sentences(formulas)]
+    written = f"Written by `{command}`. " if command else ""
+    more = [
+        Heading("What is compared"),
+        Prose(f"{written}{linked_argument(linked=linked)} says by what argument. {COMPARED}"),
+        Heading("What is not asked"),
+        *bullets(LEFT_OUT),
     ]
-    return "\n".join(lines) + "\n"
+    return Document("Which rule accepts more, for every p and q", kind, verdict, parts, more)
 
 
-def _by_shape(answers: Sequence[Told]) -> list[str]:
+def _sentences(answers: Sequence[Told]) -> list[Part]:
+    return bullets(
+        [
+            one.sentence if one.seconds is None else f"{one.sentence} {one.seconds:.1f} s"
+            for one in answers
+        ]
+    )
+
+
+def _by_shape(answers: Sequence[Told]) -> list[Part]:
     """The sentences of each pair of vocabularies and lookahead, after a table of many rules."""
     shapes: dict[tuple[object, ...], list[Told]] = {}
     for one in answers:
         asked = one.question
         shapes.setdefault((asked.target, asked.drafter, asked.lookahead), []).append(one)
-    lines: list[str] = []
+    parts: list[Part] = []
     for several in shapes.values():
         asked = several[0].question
         over = box(Vocabulary(asked.target), Vocabulary(asked.drafter), asked.lookahead)
-        lines += [f"### Over {over}", "", *_overview(several)]
-        lines += [*(f"* {one.sentence}" for one in several), ""]
-    return lines
+        parts += [Heading(f"Over {over}"), *_overview(several), *_sentences(several), ""]
+    return parts
 
 
-def _overview(answers: Sequence[Told]) -> list[str]:
+def _overview(answers: Sequence[Told]) -> list[Part]:
     """Of each rule, which it accepts more than, as many as, and so on."""
     relations: dict[str, dict[str, list[str]]] = {}
     for one in answers:
@@ -213,23 +250,7 @@ def _overview(answers: Sequence[Told]) -> list[str]:
         [name, *(", ".join(found.get(column, [])) for column in columns)]
         for name, found in relations.items()
     ]
-    head = ["rule", *(COLUMNS[one] for one in columns)]
-    lines = [head, ["---"] * len(head), *rows]
-    return [*("| " + " | ".join(cells) + " |" for cells in lines), ""]
-
-
-def _in_iterations(answers: Sequence[Told]) -> list[str]:
-    if not answers:
-        return []
-    return [
-        "## In two iterations",
-        "",
-        "All tokens that two iterations emit, the second in the context that the first leaves;",
-        "greedy block verification carries what it owes from one to the other.",
-        "",
-        *(f"* {one.sentence}" for one in answers),
-        "",
-    ]
+    return [Table([Column("rule"), *(Column(COLUMNS[x], folds=True) for x in columns)], rows), ""]
 
 
 def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dict[str, object]:
@@ -321,11 +342,15 @@ def _why(found: Comparison) -> str:
 def _gap(found: Comparison, gap: Gap | None, turned: bool) -> str:
     assert gap is not None
     first, second = (gap.right, gap.left) if turned else (gap.left, gap.right)
+    return f"{_rows(found, gap)}: {first} against {second}"
+
+
+def _rows(found: Comparison, gap: Gap) -> str:
     rows = [
         f"{row_name(row, found.target, found.drafter)} = ({', '.join(map(str, law))})"
         for row, law in gap.rows.items()
     ]
-    return f"{', '.join(rows) or 'uniform rows'}: {first} against {second}"
+    return ", ".join(rows) or "uniform rows"
 
 
 def counts(left: str, right: str, found: Comparison) -> str:
