@@ -14,6 +14,15 @@ REAL = json.loads((RECORDS / "real_models.json").read_text(encoding="utf-8"))
 BOTH = ["gemma_smollm2", "smollm2_gemma"]
 PAIR = json.loads((RECORDS / "real_pair.json").read_text(encoding="utf-8"))
 PAIRS = ["gemma<-smollm2", "smollm2<-gemma"]
+SAME_DRAFTS = [
+    ("gemma<-smollm2", {"temperature": 0.7}, 126, 0.424, 0.1971, 0.0248),
+    ("gemma<-smollm2", {"top_k": 50}, 123, 0.3158, 0.2959, 0.0267),
+    ("gemma<-smollm2", {"top_p": 0.9}, 129, 0.2568, 0.2938, 0.0277),
+    ("smollm2<-gemma", {"temperature": 0.7}, 232, 0.3611, 0.1929, 0.0148),
+    ("smollm2<-gemma", {"top_k": 50}, 122, 0.2623, 0.293, 0.0265),
+    ("smollm2<-gemma", {"top_p": 0.9}, 122, 0.3448, 0.2349, 0.0256),
+]
+"""Pair, setting, drafts, means of what exact match accepts and SLRS more, its standard error."""
 PATHS = REAL["parts"]["speed"]["gemma<-smollm2, cpu, float32"]["paths"]
 
 
@@ -69,6 +78,23 @@ def test_r_2_slrs_accepts_more_than_slem_on_texts_of_each(pair):
     pooled = (kept + matched) / (n + m)
     error = (pooled * (1 - pooled) * (1 / n + 1 / m)) ** 0.5
     assert kept / n - matched / m > 8 * error
+
+
+@pytest.mark.parametrize(
+    ("pair", "setting", "drafts", "exact_match", "slrs_more", "error"), SAME_DRAFTS
+)
+def test_r_2_slrs_accepts_more_than_slem_on_the_same_drafts(
+    pair, setting, drafts, exact_match, slrs_more, error
+):
+    """The means of p(t) and of min(1, p(t) / psi(t)) over the same first drafts t of SLRS."""
+    found = first_drafts(pair, "slrs", **setting)["same_drafts"]
+    assert found == {
+        "drafts": drafts,
+        "exact_match": exact_match,
+        "slrs_more": slrs_more,
+        "error": error,
+    }
+    assert slrs_more > 7 * error
 
 
 @pytest.mark.parametrize(("pair", "method"), FIRST_DRAFTS)
