@@ -220,7 +220,10 @@ CONTRADICTED = {
 
 
 def test_printed_figures_follow_from_printed_tables():
-    """But for those of `CONTRADICTED`; their rows, and no other of these, have no verdict true."""
+    """But for those of `CONTRADICTED`, whose rows are not true; the others are, but for G.21.
+
+    Of G.21 the texts have too few of the strategies that it compares.
+    """
     checked = [one for walk in WALKS for one in walk()]
     wrong: dict[str, set[str]] = {}
     for one in checked:
@@ -229,7 +232,7 @@ def test_printed_figures_follow_from_printed_tables():
     assert wrong == CONTRADICTED
     verdicts = {row["id"]: row["verdict"] for _, row in claims.rows(claims.ledger())}
     for row in Counter(one.row for one in checked):
-        assert (verdicts[row] == "true") == (row not in wrong), row
+        assert (verdicts[row] == "true") == (row not in wrong and row != "G.21"), row
 
 
 @pytest.mark.parametrize(
