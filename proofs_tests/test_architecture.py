@@ -288,7 +288,7 @@ CROSSING = {
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
-    "cli": "block kit process tree",
+    "cli": "block kit process tree workers",
     "conformance": "block eos false_alarms outcomes recorded upstream",
     "conformance/checks": "check_edges trees",
     "conformance/diagnosis": "open_set",

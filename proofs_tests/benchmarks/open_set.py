@@ -27,7 +27,7 @@ from specref.contracts.table import STEP, VERIFY
 from specref.distributions import total_variation
 from specref.proofs.exact import completed
 from specref.statistics.campaign.acceptance import binomial_interval
-from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.exact import DrawnFromLaws
 from specref.zoo import MUTANTS, OPERATORS
 
 RULE, ALPHA = "standard", 0.05

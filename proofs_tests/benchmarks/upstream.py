@@ -32,7 +32,7 @@ from specref.contracts.table import STEP
 from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.models import Model
 from specref.statistics.campaign.blocks import as_blocks
-from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 

@@ -23,8 +23,8 @@ from proofs_tests.helpers.schemas import assert_fits
 from specref.algorithms import standard
 from specref.cli import COMMANDS, group, main
 from specref.cli import proving as prove_module
+from specref.cli.cluster import ctrl_c_later, worker_processes
 from specref.cli.group import progress
-from specref.cli.workers import ctrl_c_later, worker_processes
 from specref.pairs import Case
 from specref.rules import RULES, Rule
 from specref.verification import AlgorithmReport, cases_of, main_job, sampled

@@ -29,7 +29,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE
 from specref.examples import correct
 from specref.rules import RULES
-from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.exact import DrawnFromLaws
 from specref.zoo.parts.rowwise import as_verifier
 
 OWN = {name: entry for name, entry in compared_with("block").items() if name.startswith("block-")}

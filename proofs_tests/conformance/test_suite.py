@@ -32,7 +32,7 @@ from specref.contracts.sampling import Drawn
 from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
 from specref.contracts.verify import Blocks, Iterations
 from specref.models import Model, iid_model
-from specref.statistics.campaign.error_budget import LOOKS, bound_share, evidence_threshold
+from specref.statistics.campaign.planning import LOOKS, bound_share, evidence_threshold
 from specref.vocabulary import Tokens, Vocabulary
 
 # Fixtures: every property is counted in fractions, over the rows that can be reached.

@@ -24,7 +24,7 @@ from specref import check
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import HungError
 from specref.process import CannotStartError, EndedError, Process, SamplerError
-from specref.process.tail import Tail
+from specref.process.messages import Tail
 
 SHORT = 0.3
 AT_MOST = 20

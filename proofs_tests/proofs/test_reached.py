@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from specref.algorithms.standard import step
 from specref.cli import main
+from specref.cli.cluster import worker_processes
 from specref.cli.loading import Loaded, load_function
-from specref.cli.workers import worker_processes
 from specref.proofs.reached import Unreached, functions_of, watched
 from specref.verification import prove
 

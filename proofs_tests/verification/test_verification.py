@@ -40,7 +40,7 @@ from specref.verification import (
     sample,
     verify,
 )
-from specref.verification.sampled import sampled_pairs
+from specref.verification.main_job import sampled_pairs
 from specref.verification.situations import TOY_PAIRS
 from specref.verification.table import TRIED
 from specref.vocabulary import UntokenisableError, Vocabulary
@@ -474,7 +474,7 @@ def test_reports_of_parts_add_up() -> None:
 
 def test_pairs_without_blocks_have_no_measured_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign that is decided early may leave some out."""
-    monkeypatch.setattr("specref.verification.sampled.run", lambda *given, **options: None)
+    monkeypatch.setattr("specref.verification.main_job.run", lambda *given, **options: None)
     _, acceptance = sample("standard", 1_000, 0.1, seed=1)
     assert acceptance == ()
 

@@ -17,8 +17,7 @@ from specref.proofs import is_lossless
 from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import ALL, Entry, ExactFixture, fixtures_for, total_variation_on
-from specref.zoo.parts.by_text import Submission, each, submitted
-from specref.zoo.parts.by_token import TLI, UNION
+from specref.zoo.parts.by_token import TLI, UNION, Submission, each, submitted
 from specref.zoo.parts.sampling_parameters import (
     NEUTRAL,
     PARAMETERS,

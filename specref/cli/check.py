@@ -5,13 +5,13 @@ from typing import Any, ClassVar, NoReturn, get_args
 
 import click
 
-from specref.cli.claims import declare_option
 from specref.cli.cluster import cluster_option
 from specref.cli.completion import checks, targets
 from specref.cli.configured import Configured
 from specref.cli.options import (
     InSections,
     Option,
+    declare_option,
     html_option,
     json_option,
     rule_option,

@@ -1,14 +1,115 @@
 """Where commands run: processes of this machine, or the workers of a Dask cluster."""
 
-from collections.abc import Iterator
-from concurrent.futures import Executor
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from specref import __version__
-from specref.cli.workers import worker_processes
 from specref.optional import PARTS
+
+MOST = 16
+
+
+def cores() -> int:
+    """The cores that this process may use, at most 16."""
+    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(given or 1, MOST)
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[Executor | None]:
+    """A pool of processes, or None for one worker, which is this process.
+
+    * `count`: At least 1.
+    * raises `OSError`: A worker died.
+    """
+    if count == 1:
+        yield None
+        return
+    pool = _Pool(count)
+    try:
+        yield pool
+    except BrokenProcessPool:
+        raise OSError("a worker process died (out of memory? ended by judged code?)") from None
+    except BaseException:
+        _end(pool)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes that ignore Ctrl-C: the main process receives it, and ends them.
+
+    What they print goes to standard error.
+    """
+
+    def __init__(self, count: int) -> None:
+        # Spawned: the progress bar has a thread, and a forked copy of that would not run.
+        super().__init__(count, multiprocessing.get_context("spawn"), _print_to_stderr)
+
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **options: Any
+    ) -> Future[Any]:
+        """Submit a job; a process that starts for it inherits the blocked signal."""
+        with ctrl_c_later():
+            return super().submit(function, *arguments, **options)
+
+
+def _print_to_stderr() -> None:
+    sys.stdout = sys.stderr
+
+
+@contextmanager
+def ctrl_c_later() -> Iterator[None]:
+    """Delay Ctrl-C: a process that starts meanwhile is not interrupted, then or later."""
+    pressed: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        with _blocked():
+            yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Block the signal itself, which is inherited; other threads may still receive it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes without waiting for their jobs."""
+    # Before CPython 3.13 the pool's thread complains of cancelled futures whose worker is gone.
+    hook, threading.excepthook = threading.excepthook, lambda failure: None
+    try:
+        processes = multiprocessing.active_children()
+        for process in processes:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+        for process in processes:
+            process.join()
+    finally:
+        threading.excepthook = hook
+
 
 SECONDS = 20.0
 

@@ -7,11 +7,10 @@ from typing import Any, NoReturn
 
 import click
 
-from specref.cli.claims import declare_option, read_claims
 from specref.cli.completion import targets
 from specref.cli.group import HOLDS, leave
 from specref.cli.loading import load_function
-from specref.cli.options import rule_option
+from specref.cli.options import declare_option, read_claims, rule_option
 from specref.cli.targets import full_name
 from specref.conformance.suite import fitting
 from specref.contracts.capabilities import capabilities_of

@@ -16,9 +16,9 @@ import numpy as np
 from rich.console import RenderableType
 
 from specref.adapters.needs import NotInstalledError
-from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
 from specref.cli.group import INTERRUPTED, MISUSED, STARTED, VIOLATED, leave, progress, show
+from specref.cli.options import read_claims
 from specref.cli.shapes import Wanted, wanted
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.case_files import failing_cases, load_case, load_expected

@@ -1,10 +1,12 @@
 """Options that commands share, and how the help shows options."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
 import click
 
+from specref.cli.completion import capabilities
 from specref.contracts.timeout import TIMEOUT
 from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
@@ -92,7 +94,7 @@ class Workers(click.ParamType[Any]):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> int:
-        from specref.cli.workers import cores
+        from specref.cli.cluster import cores
 
         if value == AUTO:
             return cores()
@@ -163,3 +165,39 @@ def verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print the verdict in one line.")
     return verbose(quiet(command))
+
+
+WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
+declare_option = click.option(
+    "--declare",
+    cls=Option,
+    former=("--claim",),
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=capabilities,
+    help="A capability, such as ragged=false; `specref list claims` has all.",
+)
+
+
+def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
+    """Claims as NAME=VALUE; values are true, false, none, numbers or words.
+
+    * raises `ValueError`: No equals sign.
+
+    Examples
+    --------
+    >>> read_claims(["ragged=false", "batch=1", "dtype=float32"])
+    {'ragged': False, 'batch': 1, 'dtype': 'float32'}
+    """
+    claims: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--declare {pair!r}: expected NAME=VALUE, such as ragged=false")
+        claims[name] = WORDS.get(value.lower(), value)
+        if value.isdigit():
+            claims[name] = int(value)
+        elif name == "tolerance":
+            with suppress(ValueError):  # what is no number is refused with the other claims
+                claims[name] = float(value)
+    return claims

@@ -2,6 +2,8 @@ from specref.verification.exact import accepted_lengths as accepted_lengths
 from specref.verification.exact import applies as applies
 from specref.verification.exact import cases_of as cases_of
 from specref.verification.exact import check_case as check_case
+from specref.verification.main_job import BlockSampler as BlockSampler
+from specref.verification.main_job import sample as sample
 from specref.verification.main_job import verify as verify
 from specref.verification.reports import AlgorithmReport as AlgorithmReport
 from specref.verification.reports import Verification as Verification
@@ -11,7 +13,5 @@ from specref.verification.rules import Refutation as Refutation
 from specref.verification.rules import RuleReport as RuleReport
 from specref.verification.rules import prove as prove
 from specref.verification.rules import rule_cases as rule_cases
-from specref.verification.sampled import BlockSampler as BlockSampler
-from specref.verification.sampled import sample as sample
 from specref.verification.situations import SITUATIONS as SITUATIONS
 from specref.verification.situations import Situation as Situation

@@ -1,4 +1,4 @@
-"""Every algorithm over the toy pairs, on one core or many."""
+"""Every algorithm over the toy pairs, proved and sampled, on one core or many."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,11 +9,70 @@ from numbers import Integral
 from operator import add
 from typing import TypeAlias
 
-from specref.pairs import Profile, toy_pairs
-from specref.verification.exact import cases_of, check_case
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.pairs import Pair, Profile, toy_pairs
+from specref.rules import RULES
+from specref.statistics.campaign.acceptance import MeasuredAcceptance, measure_acceptance
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.driver import run
+from specref.statistics.campaign.verdict import CampaignReport
+from specref.tables import Tables, draw_blocks, tabulate
+from specref.verification.exact import LOOP_LOOKAHEAD, applies, cases_of, check_case
 from specref.verification.reports import AlgorithmReport, Verification
-from specref.verification.sampled import sample
 from specref.verification.table import TRIED
+from specref.zoo import MUTANTS
+
+SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
+
+
+class BlockSampler:
+    """Blocks of a rule, by the name of the pair; picklable."""
+
+    def __init__(self, tables: dict[str, Tables]) -> None:
+        self.tables = tables
+
+    def __call__(self, name: str, trials: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return draw_blocks(self.tables[name], trials, rng).blocks
+
+
+def sample(
+    algorithm: str, trials: int, eps: float, seed: int
+) -> tuple[CampaignReport, tuple[MeasuredAcceptance, ...]]:
+    """One campaign over blocks of a rule, on pairs it is defined for.
+
+    * `trials`: Blocks on each pair.
+    * `eps`: What is to be certified.
+    * returns: Their intervals fail with the campaign's alpha, all together.
+
+    Examples
+    --------
+    >>> report, _ = sample("autoregressive", 100_000, 0.05, seed=1)
+    >>> str(report.verdict)
+    'LOSSLESS_WITHIN_EPS'
+    """
+    campaign = Campaign(eps=eps, seed=seed)
+    tables: dict[str, Tables] = {}
+    for pair in sampled_pairs(algorithm):
+        arguments = (pair.target, pair.drafter, (), LOOP_LOOKAHEAD)
+        campaign.case(*arguments, algorithm=algorithm, name=pair.name, mutants=MUTANTS)
+        tables[pair.name] = tabulate(algorithm, *arguments)
+    report = run(campaign, BlockSampler(tables), budget=trials, seed=seed)
+    alpha = campaign.alpha / len(campaign.cases)
+    measured = tuple(
+        measure_acceptance(case.name, case.lengths, case.accepted, alpha)
+        for case in campaign.cases
+        if case.accepted is not None and case.trials
+    )
+    return report, measured
+
+
+def sampled_pairs(algorithm: str) -> tuple[Pair, ...]:
+    """The toy pairs that are sampled: two over one vocabulary, two over two."""
+    pairs = [pair for pair in toy_pairs("quick") if pair.name in SAMPLED_PAIRS]
+    return tuple(pair for pair in pairs if applies(RULES[algorithm], pair))
+
 
 TRIALS: dict[Profile, int] = {"quick": 400_000, "standard": 4_000_000, "thorough": 40_000_000}
 EPS: dict[Profile, float] = {"quick": 0.02, "standard": 0.01, "thorough": 0.005}

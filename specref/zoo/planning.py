@@ -10,9 +10,8 @@ from specref.laws import Law
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.blocks import as_blocks, fitted
-from specref.statistics.campaign.error_budget import FAMILIES, evidence_threshold
 from specref.statistics.campaign.levels import ALPHA, BETA
-from specref.statistics.campaign.planning import Pair
+from specref.statistics.campaign.planning import FAMILIES, Pair, evidence_threshold
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts, walk
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 

@@ -10,7 +10,7 @@ from specref.distributions import Probabilities, Probability
 from specref.models import Model
 from specref.vocabulary import Text, Tokens, Vocabulary
 from specref.zoo.entry import Entry
-from specref.zoo.parts.by_text import Submission, each, first, submitted
+from specref.zoo.parts.by_token import Submission, each, first, submitted
 from specref.zoo.parts.standard import Verification, one_hot
 
 HALF = Fraction(1, 2)

@@ -14,10 +14,12 @@ from specref.distributions import Probability
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
-from specref.statistics.campaign.error_budget import FAMILIES, bound_share, evidence_threshold
 from specref.statistics.campaign.interval import needed_trials
 from specref.statistics.campaign.levels import expected_total_variation
 from specref.statistics.campaign.planning import (
+    FAMILIES,
+    bound_share,
+    evidence_threshold,
     min_detectable_tv,
     min_trials,
     plan_distance,

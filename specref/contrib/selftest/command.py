@@ -4,10 +4,9 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.cluster import cluster_option, executor_of
+from specref.cli.cluster import cluster_option, cores, executor_of
 from specref.cli.group import HOLDS, VIOLATED, deliver, leave, progress
 from specref.cli.options import html_option, json_option, seed_option, workers_option, writable
-from specref.cli.workers import cores
 from specref.report.machine import as_json
 
 

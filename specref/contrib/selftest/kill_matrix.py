@@ -28,7 +28,7 @@ from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
 from specref.rules import RULES
 from specref.suggestions import did_you_mean
-from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
 from specref.zoo.parts.loop import Generate

@@ -4,10 +4,9 @@ from typing import Any, NoReturn
 
 import click
 
-from specref.cli.claims import declare_option
 from specref.cli.cluster import cluster_option
 from specref.cli.completion import targets
-from specref.cli.options import Option, json_option, timeout_option, workers_option
+from specref.cli.options import Option, declare_option, json_option, timeout_option, workers_option
 from specref.contrib.vectors.groups.verifications import BOTH
 from specref.vectors.reading import DRAWS, POLICIES
 

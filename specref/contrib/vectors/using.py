@@ -11,9 +11,9 @@ import click
 from click.core import ParameterSource
 from rich.console import Group, RenderableType
 
-from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
 from specref.cli.group import HOLDS, VIOLATED, leave, show
+from specref.cli.options import read_claims
 from specref.cli.targets import LoadTarget, closed_at_the_end, find_targets
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.table import VERIFY

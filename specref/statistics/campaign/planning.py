@@ -13,11 +13,39 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from specref.models import Model
-from specref.statistics.campaign.error_budget import bound_share
 from specref.statistics.campaign.interval import needed_trials, trials_to_detect
 from specref.statistics.campaign.levels import ALPHA, BETA, expected_total_variation
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
+
+FAMILIES = ("library", "tilt", "lag", "pointwise", "dirichlet")
+LOOKS = math.pi**2 / 6
+ENDS = 2
+
+
+def evidence_threshold(alpha: float) -> float:
+    """The log-evidence from which on a campaign is LOSSY.
+
+    Examples
+    --------
+    >>> round(math.exp(evidence_threshold(0.01)), 9)
+    200.0
+    """
+    return -math.log(alpha / 2)
+
+
+def bound_share(alpha: float, look: int = 1, cases: int = 1) -> float:
+    """The chance that one end of one case's bound may fail at a look.
+
+    Examples
+    --------
+    >>> alpha, cases = 0.01, 3
+    >>> shares = [cases * 2 * bound_share(alpha, look, cases) for look in range(1, 100_000)]
+    >>> alpha / 2 - 1e-7 < sum(shares) < alpha / 2
+    True
+    """
+    return alpha / 2 / (LOOKS * look**2) / cases / ENDS
+
 
 Pair: TypeAlias = tuple[Model, Model, Tokens, int]
 Pairs: TypeAlias = Pair | Mapping[str, Pair]

@@ -6,7 +6,7 @@ from typing import Any
 
 from specref.algorithms import standard
 from specref.chance import exact_distribution
-from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.exact import DrawnFromLaws
 from specref.zoo import FIXTURES
 
 EACH = 1_000
