@@ -1,6 +1,5 @@
 """The float tier: the reference follows the algorithm, bounds hold, rounding is told from bugs."""
 
-import math
 import re
 from functools import partial
 
@@ -20,7 +19,6 @@ from specref.statistics.floats import coupled, floats
 from specref.statistics.floats.coupled import (
     coupled_replay,
     first_mismatch,
-    trials_to_certify,
     upper_rate,
 )
 from specref.statistics.floats.floats import (
@@ -153,11 +151,6 @@ def test_upper_rate_is_exact(events, trials):
 
 def test_upper_rate_when_every_trial_differs():
     assert upper_rate(5, 5, ALPHA) == 1
-
-
-def test_trials_to_certify():
-    needed = trials_to_certify(1e-3, ALPHA)
-    assert upper_rate(0, needed, ALPHA) <= 1e-3 < upper_rate(0, needed - 1, ALPHA)
 
 
 def replay_instances(size, dtype, lookahead=2, scale=1.0):
@@ -649,7 +642,6 @@ def test_margins_are_above_the_bound_of_large_vocabularies_and_not_ten_times(dty
 
 
 def test_bounds_by_their_formulas():
-    assert trials_to_certify(1e-3, 1e-2) == math.ceil(math.log(1e-2) / math.log(0.999))
     e = 2.0**-24 + 10 * 2.0**-150
     assert rounding_bound("float32", 10, 12) == pytest.approx(
         2 * e + (2.0**-24 + 2.0**-12) * (1 + e)

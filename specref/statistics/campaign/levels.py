@@ -1,12 +1,11 @@
-"""Tests of counted outcomes against a known law, at a sample size fixed beforehand.
+"""A test of counted outcomes against a known law, at a sample size fixed beforehand.
 
-Both state what a pass is worth: the total variation that the test would have detected.
+It states what a pass is worth: the total variation that it would have detected.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from specref.distributions import Probability, is_one
 Outcome = TypeVar("Outcome")
 ALPHA = 1e-9
 BETA = 1e-3
-SMALLEST_EXPECTED_COUNT = 5.0
 LARGEST_EXACT = 10**9
 
 
@@ -84,40 +82,6 @@ def total_variation_test(
     return TestResult(trials, alpha, statistic, threshold, statistic, detectable, impossible)
 
 
-def chi_square_test(
-    counts: Mapping[Outcome, int],
-    law: Mapping[Outcome, Probability],
-    alpha: float = ALPHA,
-    beta: float = BETA,
-) -> TestResult:
-    """Pearson's chi-square test, outcomes expected fewer than 5 times pooled into one cell.
-
-    Asymptotic: the true rate of false rejection is near `alpha`, not provably below it. More
-    powerful than `total_variation_test`. `detectable` is the distance at which the
-    non-central chi-square law gives power 1 - beta, for a difference spread evenly over the
-    law (a difference concentrated on rare outcomes is seen earlier).
-
-    Parameters and errors as `total_variation_test`; also `ValueError` when fewer than two
-    cells are left.
-
-    Examples
-    --------
-    >>> chi_square_test({"a": 5100, "b": 4900}, {"a": 0.5, "b": 0.5}).rejected
-    False
-    """
-    observed, expected, impossible = _aligned(counts, law)
-    trials = int(observed.sum()) + sum(counts[outcome] for outcome in impossible)
-    cells = _pooled(observed, expected * trials)
-    if len(cells) < 2:
-        raise ValueError(f"{trials} trials leave {len(cells)} cell(s): expected at least 2")
-    statistic = float(((cells[:, 0] - cells[:, 1]) ** 2 / cells[:, 1]).sum())
-    freedom = len(cells) - 1
-    threshold = float(scipy.stats.chi2.isf(alpha, freedom))
-    detectable = math.sqrt(_noncentrality(threshold, freedom, beta) / (4 * trials))
-    distance = _empirical_distance(observed, expected, trials)
-    return TestResult(trials, alpha, statistic, threshold, distance, detectable, impossible)
-
-
 def expected_total_variation(law: Floats, trials: int) -> float:
     """The mean total variation between a law and the frequencies of `trials` draws from it.
 
@@ -174,23 +138,3 @@ def _aligned(
 def _empirical_distance(observed: Floats, expected: Floats, trials: int) -> float:
     # Mass on impossible outcomes is what the observed frequencies lack.
     return float(np.maximum(expected - observed / trials, 0).sum())
-
-
-def _pooled(observed: Floats, expected: Floats) -> Floats:
-    cells = np.stack([observed, expected], axis=1)
-    rare = expected < SMALLEST_EXPECTED_COUNT
-    pool = cells[rare].sum(axis=0)
-    kept = cells[~rare]
-    return np.vstack([kept, pool]) if pool[1] >= SMALLEST_EXPECTED_COUNT else kept
-
-
-@lru_cache(maxsize=256)
-def _noncentrality(threshold: float, freedom: int, beta: float) -> float:
-    low, high = 0.0, 10.0
-    while scipy.stats.ncx2.cdf(threshold, freedom, high) > beta:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        missed = scipy.stats.ncx2.cdf(threshold, freedom, middle) if middle else 1.0
-        low, high = (middle, high) if missed > beta else (low, middle)
-    return high

@@ -6,7 +6,6 @@ ln(1/alpha) / eps trials certify eps, whatever the vocabulary. The bound covers 
 of an implementation, not its random number generator, which the coins replace.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -172,17 +171,6 @@ def upper_rate(events: int, trials: int, alpha: float) -> float:
     if events == trials:
         return 1.0
     return float(scipy.special.betainccinv(events + 1, trials - events, alpha))
-
-
-def trials_to_certify(bound: float, alpha: float = ALPHA) -> int:
-    """How many trials without a mismatch show that total variation is at most `bound`.
-
-    Examples
-    --------
-    >>> trials_to_certify(1e-6)
-    20723256
-    """
-    return math.ceil(math.log(alpha) / math.log1p(-bound))
 
 
 def _batches(
