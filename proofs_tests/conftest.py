@@ -34,10 +34,14 @@ def counterexample() -> Search[Any]:
 
 @pytest.fixture
 def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare no failure with known bugs: that takes seconds, and verdicts do not need it."""
+    """Neither compare failures with known bugs nor look for what explains them.
+
+    Either takes seconds, and verdicts need none of it.
+    """
     from specref.conformance import suite
 
     monkeypatch.setattr(suite, "diagnosed", lambda judge, results, draw_on=True: None)
+    monkeypatch.setattr(suite, "explanation_in_time", lambda result, judge: "")
 
 
 @pytest.fixture(autouse=True)

@@ -162,6 +162,7 @@ def test_an_old_address_leads_to_a_page_that_is_there(tmp_path: Path) -> None:
     assert 'url=../prove-a-rule.html"' in (tmp_path / "generated" / "prove.html").read_text()
 
 
+@pytest.mark.deep
 def test_the_rule_of_the_tutorial_is_lossless() -> None:
     rule, *_ = blocks(ROOT / "docs" / "prove-a-rule.md", "python")
     namespace: dict = {}

@@ -298,10 +298,10 @@ def test_the_whole_zoo_uses_the_cores(
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
     file, record = tmp_path / "zoo.md", tmp_path / "zoo.json"
-    ids = ("counts-bonus-as-accepted", "returns-nothing", "companion-judges-the-draft")
+    ids = ("returns-nothing", "companion-judges-the-draft")
     result = specref("zoo", *ids, "--markdown", str(file), "--json", str(record))
     assert result.exit_code == 0
-    assert "3 of 3 mutants killed" in result.output
+    assert "2 of 2 mutants killed" in result.output
     assert "| `returns-nothing` | standard | contract |" in file.read_text()
     assert "| `companion-judges-the-draft` | companion | length |" in file.read_text()
     rows = {row["id"]: row for row in json.loads(record.read_text())["rows"]}

@@ -30,7 +30,7 @@ def slugs(page: str) -> set[str]:
     ],
 )
 def test_every_address_is_a_heading_of_its_page(name: str, addresses: list[str]) -> None:
-    page = dict(site.pages())[name]
+    page = site.described_page(name, "", "")
     assert {one.rpartition("#")[2] for one in addresses} == slugs(page)
     assert {one.partition("#")[0].rpartition("/")[2] for one in addresses} == {f"{name}.html"}
     assert set(MEANINGS) == set(Finding)

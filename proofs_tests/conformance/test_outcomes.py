@@ -39,6 +39,8 @@ from specref.tracebacks import JUDGED, MOST_FRAMES, PACKAGE, traceback_lines
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 QUICK = ["smoke/answers", "boundary"]
 
 
@@ -127,12 +129,6 @@ def test_the_verdict_tells_a_rare_edge_before_what_was_not_tried() -> None:
     assert (report.finding, report.exit_code) == (None, 0)
     edge, untried = (report.verdict.index(one) for one in ("boundary/zero-coin", "not tried:"))
     assert 0 < edge < untried
-
-
-def test_a_lossy_sampler_fails_an_assertion() -> None:
-    report = check(lossy, one_hot=False, only=["joint/wide"])
-    with pytest.raises(AssertionError, match=r"LOSSY.*joint/wide"):
-        assert report
 
 
 @pytest.mark.parametrize(("bits", "dtype"), [(53, np.float64), (24, np.float32)])
@@ -322,8 +318,6 @@ def test_reports_of_campaigns_are_true_only_if_certified() -> None:
 SLOW = """
 import time
 from specref.examples.correct import verify as correct
-from specref.zoo import MUTANTS
-from specref.zoo import MUTANTS
 def verify(target_probs, draft_probs, draft_tokens, *, rng):
     if target_probs.shape[2] > 1_000:  # smoke/large-vocabulary
         time.sleep(600)
@@ -455,14 +449,6 @@ def test_a_generator_that_others_use_is_no_broken_contract() -> None:
     (result,) = check(verify, only=["smoke/deterministic"]).results
     assert result.status == Status.INCONCLUSIVE
     assert "does another thread draw" in result.message
-
-
-def test_randomness_of_its_own_is_still_a_broken_contract() -> None:
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
-        return correct(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng())
-
-    (result,) = check(verify, only=["smoke/deterministic"]).results
-    assert (result.status, result.finding) == (Status.FAILED, Finding.CONTRACT)
 
 
 def plain(target: Any, rng: Any, text: Any, tokens: int) -> list[int]:

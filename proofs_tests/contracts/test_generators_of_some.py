@@ -13,6 +13,8 @@ import torch
 from specref import check
 from specref.conformance.checks import independence
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 IDENTICAL = "independence/identical-rows"
 LAW = ("smoke/answers", "smoke/deterministic", "joint/probed", IDENTICAL)
 

@@ -155,11 +155,11 @@ def scribbling(p: Floats, q: Any, drafts: Any, *, rng: Any) -> Any:
 
 
 def test_a_sampler_may_use_its_arguments_as_scratch() -> None:
-    report = check(scribbling)
+    report = check(scribbling, only=["smoke"])
     (result,) = report.failures
     assert result.id == "smoke/inputs-unchanged"
     assert "in_place=true" in result.message
-    report = check(scribbling, only=QUICK, detect_tv=0.1, in_place=True, rule="standard")
+    report = check(scribbling, only=QUICK, detect_tv=0.3, in_place=True, rule="standard")
     assert report.exit_code == 0, report
     assert report.counts["passed"] > 15
 
@@ -168,7 +168,7 @@ def test_a_sampler_may_use_its_arguments_as_scratch() -> None:
         p[:] = 0
         return answer
 
-    assert check(wrong, only=QUICK, detect_tv=0.1, in_place=True).exit_code == 1
+    assert check(wrong, only=["joint/wide"], in_place=True).exit_code == 1
 
 
 @pytest.mark.deep

@@ -27,6 +27,8 @@ from specref.process import CannotStartError, Process, SamplerError
 from specref.process.messages import batch_fields, coin_fields, request
 from specref.pytest_plugin.parametrize import Judged
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 SHORT = 0.3
 FLOATS = [0.1, 5e-324, 1 - 2**-53, 1e-37, 0.0, -0.0, 2**-1074, 1 / 3, float(np.float32(0.1))]
 

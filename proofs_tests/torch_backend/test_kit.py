@@ -37,7 +37,7 @@ Judged = Callable[..., Any]
 
 
 def judge(verify: Judged, *only: str) -> Any:
-    return check(verify, only=only, detect_tv=0.1)
+    return check(verify, only=only, detect_tv=0.2)
 
 
 @pytest.mark.deep(one_in=4)

@@ -66,8 +66,9 @@ def test_strict_makes_of_what_was_not_tried_an_open_verdict() -> None:
     strict = check(without(no_laws), only=SMOKE, strict=True)
     assert strict.exit_code == 2
     assert strict.verdict.startswith("INCONCLUSIVE")
-    assert check(correct.verify, only=SMOKE, strict=True).exit_code == 0
-    assert check(without(no_laws, lossy.verify), only=SMOKE, strict=True).exit_code == 1
+    assert check(correct.verify, only=SMOKE[1:], detect_tv=0.3, strict=True).exit_code == 0
+    lossy_too = without(no_laws, lossy.verify)
+    assert check(lossy_too, only=SMOKE[1:], strict=True).exit_code == 1
 
 
 def test_what_somebody_claims_is_not_optional() -> None:

@@ -47,6 +47,8 @@ from specref.report.kit import kit_record
 from specref.report.kit_html import kit_html
 from specref.vocabulary import Tokens, Vocabulary
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 LAW_CHECK, SAME, PLAINLY = "end-to-end/texts", "end-to-end/texts-same", "smoke/texts-plain"
 SHORT, LONG = "end-to-end/texts-of-one-token", "end-to-end/texts-long"
 WITHOUT: dict[str, Any] = {"law": None, "drafter": None, "plain": sampling()}

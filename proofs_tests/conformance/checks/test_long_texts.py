@@ -26,6 +26,8 @@ from specref.contracts.text import Engine, Text
 from specref.models import Model
 from specref.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 ONLY = "end-to-end/texts-long"
 
 

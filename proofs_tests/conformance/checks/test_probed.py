@@ -19,6 +19,8 @@ from specref.conformance.status import Finding, Status
 from specref.contracts.capabilities import capable
 from specref.examples.correct import verify
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 MANY = tuple(checks.UNSURE)
 EXACT = (
     *(f"joint/probed-{n}-draft{'s' * (n > 1)}" for n in MANY),

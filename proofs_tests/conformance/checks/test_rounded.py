@@ -28,6 +28,8 @@ from specref.contracts.verify import sample_batch
 from specref.rules import CoinOrder
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, round_to
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 UNITS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 REPLAY = ["smoke/answers", "replay"]
 

@@ -256,7 +256,7 @@ def test_mutants_are_lossy_at_some_place(entry: Ask) -> None:
 # What the kit says of them.
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("verify", "rule"),
     [(reference.verify_tree, "topdown"), (reference.verify_tree_traversal, "traversal")],
@@ -275,7 +275,7 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep(one_in=24)
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_killed_and_named(entry: Ask) -> None:

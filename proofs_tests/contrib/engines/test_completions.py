@@ -18,6 +18,8 @@ from specref.conformance.status import Status
 from specref.contracts.text import Engine, Text
 from specref.contrib.engines.completions import completions
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 AB = Vocabulary("ab")
 P, Q = [0.75, 0.25], [0.25, 0.75]
 LAW = Model(AB, lambda context: P)

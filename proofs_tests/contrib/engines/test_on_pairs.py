@@ -11,6 +11,8 @@ from specref.contracts.text import Engine, Text
 from specref.contrib.engines.on_pairs import MANY, on_pair
 from specref.vocabulary import Tokens
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 
 def drafting(mistake: str | None) -> Any:
     """Greedy decoding, by three drafts of the drafter a block, with a mistake at EOS."""
