@@ -302,7 +302,7 @@ CROSSING = {
     "contrib/vocabularies": "model_pairs real_vocabularies",
     "report": "everywhere_page",
     "statistics": "limits",
-    "torch_backend/fused": "production",
+    "torch_backend/fused": "interpreted production",
     "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "
     "pretend_generate published tree_costs",
 }

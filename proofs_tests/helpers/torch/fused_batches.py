@@ -1,10 +1,15 @@
-"""Batches for fused verification, and where its blocks are not those of the eager rule."""
+"""Batches for fused verification, and where its blocks are not those of the eager rule.
+
+Kernels run on CUDA, or in a process that was started for Triton's interpreter.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
+from triton import knobs
 
 from proofs_tests.helpers.torch.laws import (
     LAST,
@@ -24,24 +29,33 @@ from specref.torch_backend.verification.chains import Coins
 
 NEAR = 2.0**-40
 ROWS, LOOKAHEAD, SIZE = 24, 3, 5
+DEVICE = "cpu" if knobs.runtime.interpret else "cuda"
 Given = tuple[Tensor, Tensor | None, Tensor, Coins]
+
+
+def kernels_needed() -> None:
+    """Skip a file of tests where kernels run neither on CUDA nor in the interpreter."""
+    if DEVICE == "cuda" and not torch.cuda.is_available():
+        reason = "not_run here (no CUDA): test_interpreted.py runs it in Triton's interpreter"
+        pytest.skip(reason, allow_module_level=True)
 
 
 def eager(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins, **more: Any) -> Any:
     return chains.verify(p, q, tokens, coins=coins, **more)
 
 
-def on(device: str, given: Given) -> Given:
+def placed(given: Given) -> Given:
+    """The batch on the device of kernels."""
     p, q, tokens, coins = given
-    moved = [None if one is None else one.to(device) for one in (p, q, tokens, *coins)]
+    moved = [None if one is None else one.to(DEVICE) for one in (p, q, tokens, *coins)]
     return *moved[:3], Coins(*moved[3:])
 
 
-def differing(given: Given, device: str = "cpu", **more: Any) -> list[int]:
+def differing(given: Given, **more: Any) -> list[int]:
     """Rows whose blocks are not the eager ones."""
     right, right_counts = eager(*given, **more)
-    p, q, tokens, coins = on(device, given)
-    more = {name: one.to(device) for name, one in more.items()}
+    p, q, tokens, coins = placed(given)
+    more = {name: one.to(DEVICE) for name, one in more.items()}
     found, counts = (one.cpu() for one in verify(p, q, tokens, coins=coins, **more))
     wrong = (found != right).any(dim=1) | (counts != right_counts)
     return wrong.nonzero()[:, 0].tolist()
@@ -106,11 +120,11 @@ def together(given: Iterator[Given]) -> Given:
     return *laws, Coins(torch.cat(accept), torch.cat(final))
 
 
-def differing_logits(given: Given, device: str = "cpu", temperature: float = 1.0) -> list[int]:
+def differing_logits(given: Given, temperature: float = 1.0) -> list[int]:
     p, q, tokens, coins = given
     laws = [None if one is None else shape_logits(one, temperature) for one in (p, q)]
     right, _ = eager(*laws, tokens, coins)
-    p, q, tokens, coins = on(device, given)
+    p, q, tokens, coins = placed(given)
     found, _ = verify_logits(p, q, tokens, temperature=temperature, coins=coins)
     return (found.cpu() != right).any(dim=1).nonzero()[:, 0].tolist()
 

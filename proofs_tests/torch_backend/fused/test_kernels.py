@@ -20,7 +20,7 @@ from triton.backends.compiler import GPUTarget
 
 from specref.torch_backend import fused
 from specref.torch_backend.fused import kernels, verify, verify_logits
-from specref.torch_backend.fused.interpreted import launch
+from specref.torch_backend.fused.launching import launch
 from specref.torch_backend.verification.chains import Coins
 
 
@@ -42,7 +42,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What every kernel that is launched becomes for compute capability 9.0; nothing runs."""
     found: dict[str, Any] = {}
 
-    def compiled(kernel: Any, grid: Any, *given: Any, **constants: Any) -> None:
+    def compiled(
+        kernel: Any, grid: Any, device: torch.device, *given: Any, **constants: Any
+    ) -> None:
         found[kernel.__name__] = kernel.warmup(*given, grid=grid, **constants).asm
 
     monkeypatch.setattr(fused, "launch", compiled)
@@ -50,34 +52,69 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def asked(kind: str, dtype: torch.dtype, size: int, step: int = 1, rows: int = 4) -> None:
+def asked(
+    kind: str, dtype: torch.dtype, size: int, step: int = 1, rows: int = 4, lookahead: int = 4
+) -> None:
     """Launch every kernel of a rule, with ragged rows."""
     with torch.device("meta"):
-        p, q = (torch.empty(rows, n, size, dtype=dtype)[..., ::step] for n in (5, 4))
-        given = p, q, torch.empty(rows, 4, dtype=torch.int64)
-        coins = Coins(torch.empty(rows, 4), torch.empty(rows))
+        p, q = (
+            torch.empty(rows, n, size, dtype=dtype)[..., ::step]
+            for n in (lookahead + 1, lookahead)
+        )
+        given = p, q, torch.empty(rows, lookahead, dtype=torch.int64)
+        coins = Coins(torch.empty(rows, lookahead), torch.empty(rows))
+        lens = torch.empty(rows, dtype=torch.int32)
     rule = verify_logits if kind == "logits" else verify
-    rule(*given, lens=given[2][:, 0], coins=coins)
+    rule(*given, lens=lens, coins=coins)
 
 
-@pytest.mark.parametrize("contiguous", [True, False])
-def test_kernels_read_16_bytes_at_once(compiled: dict[str, Any], contiguous: bool) -> None:
-    for kind in ("logits", "probs"):
-        asked(kind, torch.bfloat16, 16 * 1024, 1 if contiguous else 2)
-    wide = {
-        name: bool(re.search(r"ld\.global\S*\.v4\.b32", asm["ptx"]))
-        for name, asm in compiled.items()
-    }
-    assert wide == dict.fromkeys(("summarise", "sum_chunks", "draw_last"), contiguous)
+WIDE = r"ld\.global\S*\.v4\.b32"
+NARROW = r"ld\.global\.b16"
+A_CHUNK = 4
+"""Wide loads of a thread for a chunk of 8 KiB, where a program has 4 warps."""
+
+
+def loads(asm: dict[str, Any], pattern: str) -> int:
+    return len(re.findall(pattern, asm["ptx"]))
+
+
+@pytest.mark.parametrize("size", [152_064, 50_257])
+def test_kernels_read_16_bytes_at_once(compiled: dict[str, Any], size: int) -> None:
+    """Both laws to be judged, also where lines begin anywhere; and p where a token is drawn."""
+    asked("logits", torch.bfloat16, size)
+    assert loads(compiled["judge"], WIDE) >= 2 * A_CHUNK
+    assert loads(compiled["draw_last"], WIDE) >= A_CHUNK
+    asked("probs", torch.bfloat16, size)
+    assert loads(compiled["draw_last"], WIDE) >= A_CHUNK
+
+
+def test_what_lies_apart_is_read_one_by_one(compiled: dict[str, Any]) -> None:
+    asked("logits", torch.bfloat16, 16 * 1024, step=2)
+    assert not any(loads(asm, WIDE) for asm in compiled.values())
+    assert all(loads(asm, NARROW) for asm in compiled.values())
+
+
+ARRIVAL = r"bar\.sync[^;]*;(?:(?!bar\.sync).)*atom\.global\.gpu\.acq_rel\.add\.u32.*?bar\.sync"
+
+
+def ordered(asm: dict[str, Any]) -> bool:
+    """Whether a program's stores come before its arrival, and its loads after it, on a GPU."""
+    return bool(re.search(ARRIVAL, asm["ptx"], re.DOTALL))
+
+
+def test_arrivals_are_ordered_for_the_whole_device(compiled: dict[str, Any]) -> None:
+    """A barrier of all threads, the counter with both orders, a barrier again."""
+    asked("logits", torch.float32, 152_064)
+    assert [name for name, asm in compiled.items() if ordered(asm)] == ["judge", "draw_last"]
+    for right, wrong in (("acq_rel", "relaxed"), (".gpu.", ".cta."), ("bar.sync", "nop")):
+        assert not ordered({"ptx": compiled["judge"]["ptx"].replace(right, wrong)})
 
 
 DUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-KERNELS = {
-    "probs": ("sum_chunks", "draw_last"),
-    "logits": ("summarise", "sum_chunks", "draw_last"),
-}
+KERNELS = ("judge", "draw_last")
 REGISTERS = 128
-"""Of a thread at most: 4 warps of 128 registers leave room for four programs beside each other."""
+"""Of a thread at most: beside each other run 4 programs that judge, or 2 that draw, each of which
+reads 16 KiB. Some 20 KiB a multiprocessor keep an H100's memory busy."""
 
 
 def used(cubin: bytes, folder: Path) -> dict[str, int]:
@@ -91,7 +128,7 @@ def used(cubin: bytes, folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.skipif(not DUMP.is_file(), reason="not_run (this Triton has no cuobjdump)")
-@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("kind", ["probs", "logits"])
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -114,7 +151,7 @@ def test_kernels_become_machine_code_without_spills(
     record_property: Callable[[str, object], None],
 ) -> None:
     asked(kind, dtype, size)
-    assert tuple(compiled) == KERNELS[kind]
+    assert tuple(compiled) == KERNELS
     for name, asm in compiled.items():
         found = used(asm["cubin"], tmp_path)
         record_property("figure", f"sm_90: {name}, {kind}, {dtype}, V = {size}: {found}")
@@ -122,9 +159,19 @@ def test_kernels_become_machine_code_without_spills(
         assert found["REG"] <= REGISTERS
 
 
+@pytest.mark.deep(one_in=4)
+@pytest.mark.parametrize("lookahead", [0, 1, 7])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_shapes_at_the_edges_compile(compiled: dict[str, Any], rows: int, lookahead: int) -> None:
+    for kind in ("logits", "probs"):
+        compiled.clear()
+        asked(kind, torch.bfloat16, 1_000, rows=rows, lookahead=lookahead)
+        assert tuple(compiled) == KERNELS
+
+
 @pytest.mark.deep
 def test_a_spill_would_be_seen(compiled: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
-    """With chunks of 64 KiB the bonus's scan no longer fits into registers."""
+    """With chunks of 64 KiB a draw no longer fits into registers."""
     monkeypatch.setattr(fused, "CHUNK_BYTES", 64 * 1024)
     asked("probs", torch.bfloat16, 152_064)
     found = used(compiled["draw_last"]["cubin"], tmp_path)
@@ -172,12 +219,11 @@ def test_errors_name_logits() -> None:
         verify_logits(right, wrong[:, :1, :2].to("meta"), tokens, coins=coins)
 
 
-def test_what_cannot_be_launched() -> None:
-    laws = kernels.Laws(torch.empty(1, 1, 2, device="meta"), 2, 2, 1, 1, None)
-    with pytest.raises(TypeError, match=r"kernel = None: expected what triton\.jit makes"):
-        launch(None, (1,), laws)
-    with pytest.raises(ValueError, match="the laws are on meta: expected one of cpu, cuda"):
-        launch(kernels.summarise, (1, 1, 1), laws)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_cannot_be_launched(device: str) -> None:
+    """Kernels that were made to be compiled do not run on a CPU."""
+    with pytest.raises(ValueError, match=f"on {device}: expected cuda, or cpu with TRITON"):
+        launch(kernels.judge, (1,), torch.device(device))
 
 
 def test_without_triton_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,5 +249,5 @@ def test_nothing_else_of_the_backend_imports_it() -> None:
     files = [path for path in own.parent.rglob("*.py") if path.parent != own]
     assert len(files) > 30
     assert not [path for path in files if any(map(needs_triton, names_at_import(path)))]
-    assert any(map(needs_triton, names_at_import(own / "interpreted.py")))
+    assert any(map(needs_triton, names_at_import(own / "launching.py")))
     assert any(map(needs_triton, names_at_import(Path(__file__))))

@@ -11,20 +11,14 @@ pytest.importorskip("triton", reason="not_run (no triton)")
 
 import torch
 
-from proofs_tests.helpers.torch.fused_batches import differing, differing_logits
+from proofs_tests.helpers.torch.fused_batches import differing, differing_logits, kernels_needed
 from specref.torch_backend import fused
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.verification.chains import Coins
 
+kernels_needed()
 BITS = 22
 ROWS, LOOKAHEAD = 6, 2
-
-
-@pytest.fixture(params=["cpu", "cuda"])
-def device(request: pytest.FixtureRequest) -> str:
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("not_run (no CUDA)")
-    return str(request.param)
 
 
 def laws(lines: int, size: int, generator: torch.Generator) -> torch.Tensor:
@@ -54,19 +48,17 @@ SIZES = [50_257, *(pytest.param(n, marks=pytest.mark.deep) for n in (49_152, 152
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_blocks_of_laws_are_those_of_the_eager_rule(
-    size: int, dtype: torch.dtype, device: str
-) -> None:
+def test_blocks_of_laws_are_those_of_the_eager_rule(size: int, dtype: torch.dtype) -> None:
     batch = given(size, dtype)
     assert size > 4 * fused.CHUNK_BYTES // dtype.itemsize, "several chunks"
-    assert differing(batch, device) == []
+    assert differing(batch) == []
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_blocks_of_logits_are_those_of_the_eager_rule(size: int, device: str) -> None:
+def test_blocks_of_logits_are_those_of_the_eager_rule(size: int) -> None:
     """In float64: of these numbers none is within rounding of a border."""
     p, q, tokens, coins = given(size, torch.float64)
-    assert differing_logits((p.log(), q.log(), tokens, coins), device, 1.0) == []
+    assert differing_logits((p.log(), q.log(), tokens, coins), 1.0) == []
 
 
 def test_a_part_that_is_left_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,12 +66,12 @@ def test_a_part_that_is_left_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
     launch, steps = fused.launch, []
 
     def half(kernel, grid, *arguments, **constants):
-        if kernel.__name__ == "summarise":
+        if kernel.__name__ == "judge":
             steps.append(constants["steps"])
             constants["steps"] //= 2
         launch(kernel, grid, *arguments, **constants)
 
     p, q, tokens, coins = given(50_257, torch.float64)
     monkeypatch.setattr(fused, "launch", half)
-    assert differing_logits((p.log(), q.log(), tokens, coins), "cpu", 1.0) != []
+    assert differing_logits((p.log(), q.log(), tokens, coins), 1.0) != []
     assert steps[0] > 1

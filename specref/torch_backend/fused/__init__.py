@@ -1,11 +1,13 @@
 """Verification of a batch in two launches of Triton kernels, without rows in between.
 
-A launch sums the weights of the last token chunk by chunk, of the row where verification
-stopped; another picks a chunk by these sums and a token by what is in that chunk. Of the laws
-little else is read. Without CUDA the kernels run in Triton's interpreter: for tests.
+One judges drafts, position by position: of logits it takes each chunk's largest and its sum of
+exponentials, and leaves alone what comes after a rejection. The other sums what is left of p - q
+chunk by chunk, of rows with a rejection, and picks a chunk by these sums and a token by what is in
+that chunk. Tensors are read where they are, by their strides. On a CPU the kernels run if
+``TRITON_INTERPRET=1`` was set before Python started: for tests.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -23,9 +25,11 @@ except ImportError as error:
     ) from error
 
 from specref.torch_backend.fused import kernels
-from specref.torch_backend.fused.interpreted import launch
+from specref.torch_backend.fused.launching import launch
 
-CHUNK_BYTES, SPLITS = 8192, 16
+CHUNK_BYTES, SPLITS, WIDE = 8192, 16, 16
+# Warps of a program: one where a draft is judged alone; a draw keeps a chunk in registers.
+JUDGING, SUMMING, DRAWING = 1, 4, 8
 
 
 def verify(
@@ -72,8 +76,7 @@ def verify(
             [ 1, -1]]), tensor([2, 1]))
     """
     _check("probs", target_probs, draft_probs, draft_tokens, lens, coins)
-    p, q = _laws(target_probs), _laws(draft_probs)
-    return _verified(p, q, draft_tokens, lens, coins, 1.0)
+    return _verified(target_probs, draft_probs, draft_tokens, lens, coins)
 
 
 def verify_logits(
@@ -87,8 +90,8 @@ def verify_logits(
 ) -> tuple[Tensor, Tensor]:
     """`verify` of the softmax of logits, whose laws are never written.
 
-    One more launch reads every line of logits once, for its largest and its sum of exponentials;
-    the row where verification stopped is read again.
+    Lines of logits are read once, up to where a row stops, and those after it only if programs
+    have begun before that is known; a line where a draft was rejected is read once more.
 
     Parameters
     ----------
@@ -118,68 +121,93 @@ def verify_logits(
     _check("logits", target_logits, draft_logits, draft_tokens, lens, coins)
     if not COLDEST <= temperature <= HOTTEST:
         raise ValueError(f"temperature = {temperature}: expected 2^-126 to 2^126")
-    p, q = _laws(target_logits, logits=True), _laws(draft_logits, logits=True)
-    (rows, _, size), inverse = target_logits.shape, 1 / temperature
-    launch(
-        kernels.summarise,
-        (rows, p.lines + q.lines, SPLITS),
-        *(p, q, inverse, size),
-        steps=triton.cdiv(size, SPLITS * _width(p)),
-        **_constants(p),
-    )
-    return _verified(p, q, draft_tokens, lens, coins, inverse)
+    return _verified(target_logits, draft_logits, draft_tokens, lens, coins, 1 / temperature)
 
 
 def _verified(
-    p: kernels.Laws,
-    q: kernels.Laws,
+    target: Tensor,
+    drafter: Tensor | None,
     draft_tokens: Tensor,
     lens: Tensor | None,
     coins: Coins,
-    inverse: float,
+    inverse: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The two launches; logits are summarised before them."""
-    rows, longest, size = p.data.shape
-    chunks, constants = triton.cdiv(size, _width(p)), _constants(p)
-    blocks = draft_tokens.new_empty((rows, longest), dtype=torch.int64)
-    counts = blocks.new_empty(rows)
-    sums = blocks.new_empty((rows, chunks, 2), dtype=torch.float64)
-    given = (draft_tokens, lens, coins.accept, coins.final)
-    drafts, lens, accept, final = (one if one is None else one.contiguous() for one in given)
-    out = (inverse, blocks, counts, sums, longest - 1, size)
+    """The two launches; of logits if there is an inverse temperature."""
+    rows, longest, size = target.shape
+    lanes = _lanes([one for one in (target, drafter) if one is not None])
+    width = CHUNK_BYTES // target.element_size()
+    chunks = triton.cdiv(size + lanes - 1, width)
+    splits = 1 if inverse is None else SPLITS
+    p, q = (_laws(one, 0 if inverse is None else chunks) for one in (target, drafter))
+    drafts, work = _drafts(draft_tokens, lens, coins), _work(target, chunks)
+    constants = {
+        "width": width,
+        "lanes": lanes,
+        "padded": triton.next_power_of_2(chunks),
+        "dtype": tl.float64 if target.dtype == torch.float64 else tl.float32,
+    }
+    temperature = 1.0 if inverse is None else inverse
     launch(
-        kernels.sum_chunks,
-        (rows, chunks),
-        *(p, q, drafts, lens, accept, *out),
-        positions=triton.next_power_of_2(longest),
+        kernels.judge,
+        (rows * longest * splits,),
+        target.device,
+        *(p, q, drafts, work, temperature, size, rows, longest - 1, chunks),
+        steps=triton.cdiv(chunks, splits),
+        splits=splits,
+        num_warps=JUDGING if inverse is None else SUMMING,
         **constants,
     )
     launch(
         kernels.draw_last,
-        (rows,),
-        *(p, q, final, *out, chunks),
-        padded=triton.next_power_of_2(chunks),
+        (rows * chunks,),
+        target.device,
+        *(p, q, drafts, work, temperature, size, longest - 1, chunks),
+        positions=triton.next_power_of_2(longest),
+        num_warps=DRAWING,
         **constants,
     )
-    return blocks, counts
+    return work.blocks, work.counts
 
 
-def _laws(data: Tensor | None, logits: bool = False) -> kernels.Laws:
+def _lanes(laws: Sequence[Tensor]) -> int:
+    """Entries of 16 bytes, of which each line has its own first; 1 if entries lie apart."""
+    if any(one.stride(2) != 1 or one.data_ptr() % WIDE for one in laws):
+        return 1
+    return WIDE // min(one.element_size() for one in laws)
+
+
+def _laws(data: Tensor | None, chunks: int) -> kernels.Laws:
+    """The memory of laws, with room for sums of logits in so many chunks."""
     if data is None or not data.shape[1]:
-        return kernels.Laws(None, 0, 0, 0, 0, None)
-    shape, wide = (*data.shape[:2], SPLITS, 2), torch.promote_types(data.dtype, torch.float32)
-    stats = data.new_empty(shape, dtype=wide) if logits else None
-    row, position, token = data.stride()
-    return kernels.Laws(data, row, position, token, data.shape[1], stats)
+        return kernels.Laws(None, 0, 0, 0, 0, None, None)
+    (rows, lines, _), (row, position, token) = data.shape, data.stride()
+    wide = torch.promote_types(data.dtype, torch.float32)
+    sums = data.new_empty((rows, lines, chunks, 2), dtype=wide) if chunks else None
+    norms = data.new_empty((rows, lines, 2), dtype=wide) if chunks else None
+    return kernels.Laws(data, row, position, token, lines, sums, norms)
 
 
-def _constants(laws: kernels.Laws) -> dict[str, Any]:
-    wide = tl.float64 if laws.data.dtype == torch.float64 else tl.float32
-    return {"width": _width(laws), "splits": SPLITS, "dtype": wide}
+def _drafts(tokens: Tensor, lens: Tensor | None, coins: Coins) -> kernels.Drafts:
+    assert coins.final is not None
+    row, position = tokens.stride()
+    accept, final = coins.accept, coins.final
+    accept_row, accept_position = accept.stride()
+    lens_row = 0 if lens is None else lens.stride(0)
+    given = (tokens, row, position, lens, lens_row, accept, accept_row, accept_position)
+    return kernels.Drafts(*given, final, final.stride(0))
 
 
-def _width(laws: kernels.Laws) -> int:
-    return CHUNK_BYTES // int(laws.data.element_size())
+def _work(target: Tensor, chunks: int) -> kernels.Work:
+    rows, longest, _ = target.shape
+    zeros = target.new_zeros((longest + 2, rows), dtype=torch.int32)
+    return kernels.Work(
+        zeros[0],
+        zeros[2:],
+        zeros[1],
+        target.new_empty((rows, chunks, 2), dtype=torch.float64),
+        target.new_empty((rows, longest), dtype=torch.int64),
+        target.new_empty(rows, dtype=torch.int64),
+    )
 
 
 def _check(
