@@ -13,7 +13,7 @@ import torch
 from click.testing import CliRunner
 
 from gpu_tests.benchmarks import generation, record, timing, verification
-from gpu_tests.benchmarks.cases import SIZES, Case, Problem, least_bytes
+from gpu_tests.benchmarks.cases import SIZES, Case, Problem, floors
 from gpu_tests.benchmarks.contenders import Tally
 from gpu_tests.benchmarks.figures import faster_than_plain, near_floor, no_slower
 from gpu_tests.benchmarks.generation import Run
@@ -42,11 +42,14 @@ def bytes_by_hand(case: Case, itemsize: int) -> int:
 @pytest.mark.parametrize(("dtype", "itemsize"), [("float32", 4), ("bfloat16", 2)])
 def test_floor_counts_each_byte_once(dtype: str, itemsize: int) -> None:
     case = replace(CASE, dtype=dtype)
-    assert least_bytes(case, [4, 2]) == bytes_by_hand(case, itemsize)
-    assert least_bytes(case, [4, 4]) < least_bytes(case, [4, 3])
-    logits = least_bytes(replace(case, input="logits"), [4, 2])
-    coins_and_output = (3 + 2) * 16 + 2 * 8 + 2 * 40
-    assert logits == 2 * 7 * 100 * itemsize + coins_and_output
+    all_rows = 2 * 7 * 100 * itemsize + (3 + 2) * 16 + 2 * 8 + 2 * 40
+    found = floors(case, [4, 2])
+    assert found == {"all rows": all_rows, "needed rows": bytes_by_hand(case, itemsize)}
+    assert floors(case, [4, 4])["needed rows"] < floors(case, [4, 3])["needed rows"]
+    logits = replace(case, input="logits")
+    after_the_stop = (2 + 1) * 100 * itemsize
+    needed = {"all rows": all_rows, "needed rows": all_rows - after_the_stop}
+    assert floors(logits, [4, 2]) == needed
 
 
 def test_floor_is_that_of_what_is_read() -> None:
@@ -97,18 +100,23 @@ def test_ratios_are_taken_within_repetitions() -> None:
 
 def timed(variant: str, seconds: float, **case: object) -> dict[str, object]:
     shape = {"batch": 64, "vocabulary": 152_064, "lookahead": 4, "dtype": "float32"}
-    times = {"floor_seconds": 1.0, "seconds": {"median": seconds}, "status": "measured"}
+    floors = {"all rows": 1.0, "needed rows": 0.5}
+    times = {"floor_seconds": floors, "seconds": {"median": seconds}, "status": "measured"}
     return shape | {"input": "logits", "variant": variant} | times | case
 
 
 def test_verification_figure_takes_the_best_variant_and_the_worst_case() -> None:
-    rows = [timed("eager", 9.0), timed("compiled", 1.4), timed("eager", 1.5, dtype="bfloat16")]
-    assert near_floor(rows, "logits").outcome == "met"
-    assert near_floor([*rows, timed("eager", 1.6, lookahead=8)], "logits").outcome == "missed"
-    assert near_floor([*rows, timed("eager", 1.6, batch=16)], "logits").outcome == "met"
-    assert (
-        near_floor([timed("eager", 1.0, status="not_run (x)")], "logits").outcome == "not_run (x)"
-    )
+    rows = [timed("eager", 9.0), timed("compiled", 1.1), timed("eager", 9.0, dtype="bfloat16")]
+
+    def outcome(*rows: dict[str, object], given: str = "logits") -> str:
+        return near_floor(rows, given, "float32").outcome
+
+    assert outcome(*rows) == "met"
+    assert outcome(*rows, timed("eager", 1.3, lookahead=8)) == "missed"
+    assert outcome(*rows, timed("eager", 1.3, batch=16)) == "met"
+    assert outcome(timed("eager", 1.0, status="not_run (x)")) == "not_run (x)"
+    assert outcome(timed("eager", 0.7, input="probabilities"), given="probabilities") == "met"
+    assert outcome(timed("eager", 0.8, input="probabilities"), given="probabilities") == "missed"
 
 
 def generated(method: str, peer: float, plain: float, **names: object) -> dict[str, object]:

@@ -178,26 +178,40 @@ RULES: Mapping[tuple[Input, bool], Rule] = MappingProxyType(
 )
 
 
-def least_bytes(case: Case, counts: list[int]) -> int:
-    """What the rule must read and write for blocks of these lengths, each byte once.
+FLOOR: Mapping[Input, str] = MappingProxyType(
+    {"probabilities": "needed rows", "logits": "all rows"}
+)
+"""What times are held against. For logits: what a rule reads that does not stop early."""
 
-    Of laws: the row of p where verification stopped and, after a rejection, that of q, and p and
-    q of each accepted draft; of logits, all rows. The ids and coins of the drafts that were
-    judged, the coin of the last token, and the output.
+
+def floors(case: Case, counts: list[int]) -> dict[str, int]:
+    """Bytes that are read and written for blocks of these lengths, each once, by two measures.
+
+    *All rows* has every row of both models. *Needed rows* has of logits the rows up to where
+    verification stopped; of probabilities the row of p there, that of q after a rejection, and p
+    and q of each accepted draft. Both have the ids and coins of the drafts that were judged, the
+    coin of the last token, and the output.
 
     Examples
     --------
     >>> case = Case(2, 4, 1000, "bfloat16", "probabilities", "eager")
-    >>> least_bytes(case, [5, 2]) - (1000 * 2 + 4 * 4) - (2 * 1000 * 2 + 1 * 4)
+    >>> floors(case, [5, 2])["needed rows"] - (1000 * 2 + 4 * 4) - (2 * 1000 * 2 + 1 * 4)
+    208
+    >>> floors(case, [5, 2])["all rows"] - 2 * 9 * 1000 * 2
     208
     """
     itemsize: int = getattr(torch, case.dtype).itemsize
-    total = 0
+    needed = others = 0
     for count in counts:
         kept, rejected = count - 1, count <= case.lookahead
-        numbers = (1 + rejected) * case.vocabulary + 2 * kept
         if case.input == "logits":
-            numbers = (2 * case.lookahead + 1) * case.vocabulary
+            needed += (2 * kept + 1 + rejected) * case.vocabulary
+        else:
+            needed += (1 + rejected) * case.vocabulary + 2 * kept
         judged = (kept + rejected) * (INT64 + FLOAT64) + FLOAT64
-        total += numbers * itemsize + judged + (case.lookahead + 2) * INT64
-    return total
+        others += judged + (case.lookahead + 2) * INT64
+    rows = len(counts) * (2 * case.lookahead + 1) * case.vocabulary
+    return {
+        "all rows": rows * itemsize + others,
+        "needed rows": needed * itemsize + others,
+    }

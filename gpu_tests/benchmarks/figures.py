@@ -1,14 +1,25 @@
 """The figures to reach, and whether a record reaches them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from gpu_tests.benchmarks.cases import FLOOR
 from gpu_tests.benchmarks.lines import BLOCK, PLAIN
 
 Row: TypeAlias = dict[str, Any]
 MET, MISSED = "met", "missed"
-FLOORS, BATCH, VOCABULARY = 1.5, 64, 152_064
+BATCH, VOCABULARY = 64, 152_064
+LIMITS: Mapping[tuple[str, str], float] = MappingProxyType(
+    {
+        ("logits", "float32"): 1.2,
+        ("logits", "bfloat16"): 1.2,
+        ("probabilities", "float32"): 1.5,
+        ("probabilities", "bfloat16"): 2.0,
+    }
+)
+"""Times over the floor. Of probabilities so little is read that launches and latency weigh."""
 LOSSY = "tli", "Transformers"
 
 
@@ -29,28 +40,28 @@ def figures(parts: Sequence[Row]) -> Iterator[Figure]:
         The parts of a record.
     """
     rows = {(part["part"], part["device"]): part["rows"] for part in parts}
-    for given in ("probabilities", "logits"):
-        yield near_floor(rows["verification", "cuda"], given)
+    for given, dtype in LIMITS:
+        yield near_floor(rows["verification", "cuda"], given, dtype)
     for device in ("cpu", "cuda"):
         yield no_slower(rows["generation", device], device)
     for device in ("cpu", "cuda"):
         yield faster_than_plain(rows["generation", device], device)
 
 
-def near_floor(rows: Iterable[Row], given: str) -> Figure:
-    """Verification on CUDA, the better of the variants, over all dtypes and lookaheads."""
-    text = (
-        f"verification of {given} <= {FLOORS} x the floor at B = {BATCH}, V = {VOCABULARY:,}, CUDA"
-    )
+def near_floor(rows: Iterable[Row], given: str, dtype: str) -> Figure:
+    """Verification on CUDA, the better of the variants, over all lookaheads."""
+    most, floor = LIMITS[given, dtype], FLOOR[given]
+    where = f"B = {BATCH}, V = {VOCABULARY:,}, {dtype}, CUDA"
+    text = f"verification of {given} <= {most} x the floor of {floor} at {where}"
     at = [r for r in rows if (r["batch"], r["vocabulary"]) == (BATCH, VOCABULARY)]
-    at = sorted((r for r in at if r["input"] == given), key=_numbers)
+    at = [r for r in at if (r["input"], r["dtype"]) == (given, dtype)]
     ratios = []
-    for _, variants in groupby(at, _numbers):
-        found = [over_floor(row) for row in variants if row["status"] == "measured"]
+    for _, variants in groupby(sorted(at, key=_lookahead), _lookahead):
+        found = [over_floors(row)[floor] for row in variants if row["status"] == "measured"]
         ratios += [min(found)] if found else []
     if not ratios:
         return Figure(text, _reason(at), "")
-    return Figure(text, _verdict(max(ratios) <= FLOORS), f"{min(ratios):.2f} to {max(ratios):.2f}")
+    return Figure(text, _verdict(max(ratios) <= most), f"{min(ratios):.2f} to {max(ratios):.2f}")
 
 
 def no_slower(rows: Iterable[Row], device: str) -> Figure:
@@ -99,13 +110,14 @@ def _how(row: Row) -> str:
     return ", ".join(how + ["by block"] * (row["verification"] == BLOCK))
 
 
-def over_floor(row: Row) -> float:
-    """Median time over the floor."""
-    return float(row["seconds"]["median"] / row["floor_seconds"])
+def over_floors(row: Row) -> dict[str, float]:
+    """Median time over each floor."""
+    median = row["seconds"]["median"]
+    return {name: float(median / floor) for name, floor in row["floor_seconds"].items()}
 
 
-def _numbers(row: Row) -> tuple[str, int]:
-    return row["dtype"], row["lookahead"]
+def _lookahead(row: Row) -> int:
+    return int(row["lookahead"])
 
 
 def _is_ours(row: Row) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from gpu_tests.benchmarks.figures import figures, over_floor
+from gpu_tests.benchmarks.figures import figures, over_floors
 from gpu_tests.benchmarks.lines import BLOCK, PLAIN
 from gpu_tests.benchmarks.markdown import as_bytes, as_seconds, table
 
@@ -45,11 +45,12 @@ VERIFICATION = """\
 
 `verify`, with `torch_backend.row_coins`, on random laws whose drafts are drawn from q; caches are
 cold. *Compiled* is `verify` by `torch.compile`; *fused* is `torch_backend.fused`, and *fused
-graph* the same as a CUDA graph. The *floor* is the time in which a copy moves the bytes that the
-rule must move, each once: of probabilities the row of p where verification stopped, the row of q
-there after a rejection, and p and q of each accepted draft; of logits every row of both models;
-and the drafts and coins that are looked at, and the output. The copy of {buffer} ran at
-{bandwidth:.1f} GB/s, bytes read and written counted, in the same run.
+graph* the same as a CUDA graph. Two floors are times in which a copy moves bytes, each once.
+*All rows* are every row of both models. *Needed rows* are of logits those up to where verification
+stopped; of probabilities the row of p there, the row of q there after a rejection, and p and q of
+each accepted draft. Both have the drafts and coins that are looked at, and the output. Bytes and
+times are all rows, needed rows. The copy of {buffer} ran at {bandwidth:.1f} GB/s, bytes read and
+written counted, in the same run.
 
 {table}"""
 GENERATION = """\
@@ -140,10 +141,12 @@ VERIFICATION_COLUMNS = (
     "given",
     "variant",
     "bytes",
-    "floor",
+    "floors",
     "time",
-    "x floor",
+    "x all rows",
+    "x needed rows",
 )
+FLOORS = "all rows", "needed rows"
 HOST_COLUMN = ("host returns after",)
 
 
@@ -152,13 +155,13 @@ def _verified(row: Row) -> Iterator[object]:
     yield f"{row['vocabulary']:,}"
     yield from (row[name] for name in ("dtype", "input", "variant"))
     if row["status"] != "measured":
-        yield from ("", "", row["status"], "")
+        yield from ("", "", row["status"], "", "")
         return
     time = row["seconds"]
-    yield as_bytes(row["bytes"])
-    yield as_seconds(row["floor_seconds"])
+    yield ", ".join(as_bytes(row["bytes"][name]) for name in FLOORS)
+    yield ", ".join(as_seconds(row["floor_seconds"][name]) for name in FLOORS)
     yield f"{as_seconds(time['median'])} ({as_seconds(time['low'])} to {as_seconds(time['high'])})"
-    yield f"{over_floor(row):.2f}"
+    yield from (f"{over_floors(row)[name]:.2f}" for name in FLOORS)
     if "host_seconds" in row:
         yield as_seconds(row["host_seconds"]["median"])
 

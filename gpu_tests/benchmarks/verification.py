@@ -1,7 +1,8 @@
 """The time of `torch_backend.verify` against the memory bandwidth of the device.
 
-The floor is the bytes that the rule must move over the bandwidth of a copy, measured in the same
-run. Run: python -m gpu_tests.benchmarks.verification [--device cuda]
+Two floors are bytes over the bandwidth of a copy, measured in the same run: all rows of both
+models, and those that the rule needs.
+Run: python -m gpu_tests.benchmarks.verification [--device cuda]
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import click
 
-from gpu_tests.benchmarks.cases import SIZES, Case, Problem, Sizes, least_bytes
+from gpu_tests.benchmarks.cases import SIZES, Case, Problem, Sizes, floors
 from gpu_tests.benchmarks.timing import Spread, Stopwatch
 from specref.contracts.process_state import one_thread
 
@@ -42,14 +43,16 @@ def _figures(
         times = stopwatch.times(run, sizes.repetitions, sizes.seconds)
     except Exception as error:  # of any class: Triton's have no common one
         return {"status": f"failed ({type(error).__name__})"}
-    moved = least_bytes(case, counts)
+    moved = floors(case, counts)
     figures = {
         "status": "measured",
         "mean_block": sum(counts) / len(counts),
         "bytes": moved,
         "copied_bytes": sizes.buffer,
         "copy_bytes_per_second": float(f"{bandwidth:.4g}"),
-        "floor_seconds": float(f"{moved / bandwidth:.4g}"),
+        "floor_seconds": {
+            name: float(f"{number / bandwidth:.4g}") for name, number in moved.items()
+        },
         "seconds": asdict(Spread.of([time.done for time in times])),
     }
     if stopwatch.device.type == "cuda":
@@ -71,8 +74,11 @@ def main(device: str, seed: int) -> None:
         for row in steps(device, SIZES[device], seed):
             case, result = " ".join(str(row[name]) for name in Case.__annotations__), row["status"]
             if result == "measured":
-                seconds, floor = row["seconds"]["median"], row["floor_seconds"]
-                result = f"{seconds * 1e3:.3f} ms, {seconds / floor:.2f} x floor"
+                seconds = row["seconds"]["median"]
+                over = (
+                    f"{seconds / one:.2f} x {name}" for name, one in row["floor_seconds"].items()
+                )
+                result = f"{seconds * 1e3:.3f} ms, {', '.join(over)}"
             click.echo(f"{case}  {result}")
 
 
