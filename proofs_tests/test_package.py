@@ -90,12 +90,13 @@ LENGTHS = (
     [
         ("correct:verify", PROBED, 0, "no difference from lossless where it was tried"),
         ("lossy:verify", PROBED, 1, "LOSSY: the law is not the target's (joint/probed)"),
-        (
+        pytest.param(
             "correct:verify",
             LENGTHS,
             1,
             "acceptance does not follow the declared rule (acceptance/wide); nothing found says"
             " that it is lossy",
+            marks=pytest.mark.deep,
         ),
         ("absent:verify", PROBED, 2, "nothing can be said"),
     ],

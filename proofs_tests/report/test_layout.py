@@ -56,7 +56,10 @@ ALGORITHM_5 = "specref.zoo.standard.printed:algorithm_5"
 @pytest.mark.parametrize(
     "options",
     [
-        ("examples.lossy:verify", "--only", "smoke", "--only", "joint/wide"),
+        (
+            *("examples.lossy:verify", "--only", "smoke", "--only", "joint/wide"),
+            *("--detect-tv", "0.2"),
+        ),
         ("transformers", "--only", "boundary/zero-coin", "--only", "boundary/empty-residual"),
     ],
     ids=lambda options: options[0],

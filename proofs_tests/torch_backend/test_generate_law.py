@@ -302,7 +302,7 @@ def standard(names: tuple[str, str], shape: Mapping[str, Any]) -> Sampler:
     )
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("names", "shape"),
     [(PAIRS[0], "T 1"), (PAIRS[1], "T 0.7, top-k 3"), (PAIRS[2], "T 0.7, top-p 0.9")],
@@ -313,7 +313,7 @@ def test_sampled_law_has_no_finding(names: tuple[str, str], shape: str) -> None:
     assert judged(names, SHAPES[shape], sampler) == Verdict.INCONCLUSIVE
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "bug", [*BUGS, one_coin_for_draft_and_verdict], ids=lambda bug: bug.__name__
 )

@@ -522,4 +522,6 @@ def test_seconds_are_those_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_blocks_of_each_profile_are_as_documented() -> None:
     stated = ", ".join(f"{main_job.TRIALS[name]:,}" for name in ("quick", "standard"))
-    assert f"{stated} or {main_job.TRIALS['thorough']:,} sampled blocks" in " ".join(verify.__doc__.split())
+    assert f"{stated} or {main_job.TRIALS['thorough']:,} sampled blocks" in " ".join(
+        verify.__doc__.split()
+    )

@@ -42,8 +42,6 @@ TAKES_COINS = {
 
 def test_all_of_them_are_listed() -> None:
     assert BAD.keys() | GOOD.keys() <= ALL.keys()
-    assert len(BAD) >= 17
-    assert len(GOOD) >= 4
 
 
 def exact_rows(role: str, row: int, key: int = 0) -> list[list[Fraction]]:

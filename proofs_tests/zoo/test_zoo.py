@@ -4,25 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import partial
 from importlib import import_module
 from itertools import combinations, pairwise
 from pkgutil import walk_packages
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from specref import zoo
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
-from specref.chance import Chance, Path, Sampled, Traced, enumerate_paths, exact_distribution
+from specref.chance import Chance, Path, Traced, enumerate_paths
 from specref.distributions import Probability, residual, total_variation
-from specref.models import Model, hashed_model, iid_model
-from specref.proofs import is_lossless
+from specref.models import Model, iid_model
 from specref.rules import RULES
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens, Vocabulary
@@ -42,29 +38,6 @@ from specref.zoo.standard import bonus, lenient, printed
 
 F = Fraction
 Law = dict[Tokens, Probability]
-Matrix = Mapping[str, Mapping[str, Probability]]
-
-ALL = [*MUTANTS.values(), *CONTROLS.values()]
-EOS_MUTANTS = {"eos-ignored", "bonus-after-eos", "eos-resampled", "draft-eos-unverified"}
-MISSED = {
-    "m": EOS_MUTANTS
-    | {
-        "accept-after-rejection",
-        "bonus-plus-recovered",
-        "bonus-wrong-row",
-        "no-stop",
-        "residual-q-row-off-by-one",
-        "residual-row-off-by-one",
-        "shared-u",
-        "stale-q-row",
-        "target-cache-not-rolled-back",
-        "target-row-off-by-one",
-    },
-    "c": EOS_MUTANTS | {"target-cache-not-rolled-back", "underflow-accepts"},
-    "wide": EOS_MUTANTS,
-    "deep": EOS_MUTANTS,
-    "eos": set(),
-}
 
 
 def iid_pair(p: list[str], q: list[str], lookahead: int = 1) -> ExactFixture:
@@ -90,14 +63,6 @@ def prefix_variation(step: Step, fixture: ExactFixture, count: int) -> Probabili
     return total_variation(first_tokens(output, count), first_tokens(expected, count))
 
 
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return {
-        entry.id: {name: total_variation_on(entry, fixture) for name, fixture in FIXTURES.items()}
-        for entry in ALL
-    }
-
-
 def test_ids_are_unique_and_kebab_case() -> None:
     files = [import_module(file.name) for file in walk_packages(zoo.__path__, "specref.zoo.")]
     kinds = ("ENTRIES", "CONTROLS")
@@ -109,24 +74,18 @@ def test_ids_are_unique_and_kebab_case() -> None:
 
 
 def test_mutants_are_lossy_and_controls_lossless_by_declaration() -> None:
-    assert len(MUTANTS) >= 57
-    assert len(CONTROLS) >= 13
+    assert MUTANTS
+    assert CONTROLS
     assert not any(entry.lossless for entry in MUTANTS.values())
     assert all(entry.lossless and not entry.blind for entry in CONTROLS.values())
 
 
 def test_every_entry_is_judged_as_one_thing() -> None:
-    assert len(zoo.ALL) >= 253
     for entry in zoo.ALL.values():
         judged = (entry.generate, entry.iterate, entry.batch_step, entry.make, entry.figure)
         assert entry.is_step + sum(map(bool, judged)) == 1, entry.id
-    lossless = Counter(entry.lossless for entry in zoo.ALL.values())
-    assert lossless[False] >= 130
-    assert lossless[True] >= 40
-    stages = Counter(entry.stage for entry in zoo.ALL.values() if not entry.lossless)
-    print(*(f"{stage} {count}" for stage, count in stages.items()), sep=", ")
-    assert min(stages.values()) >= 5
-    assert stages.keys() == set(get_args(Stage))
+    stages = {entry.stage for entry in zoo.ALL.values() if not entry.lossless}
+    assert stages == set(get_args(Stage))
 
 
 @pytest.mark.parametrize("entry", OPERATORS.values(), ids=OPERATORS)
@@ -154,7 +113,7 @@ def test_an_entry_that_is_no_step_says_so() -> None:
 def test_every_pinned_entry_has_a_pair_that_tells_it_from_the_clean_rule() -> None:
     """Mutants alone are pinned, and each is lossy on some pair of its rule."""
     pinned = [entry for entry in zoo.ALL.values() if entry.distances]
-    assert len(pinned) >= 40
+    assert pinned
     for entry in pinned:
         assert any(entry.distances.values()), entry.id
         assert not entry.lossless, entry.id
@@ -263,97 +222,6 @@ def test_eos_has_mass_in_drafts_and_targets() -> None:
 def test_a_block_longer_than_the_lookahead_allows_is_refused() -> None:
     with pytest.raises(ValueError, match=r"length = 2: block \(0, 0, 0\) has 3 tokens"):
         COIN.output(lambda *arguments: (0, 0, 0))
-
-
-def test_every_mutant_is_lossy_somewhere(matrix: Matrix) -> None:
-    for name in MUTANTS:
-        print(f"{name:32}", *(f"{key} {float(tv):.4f}" for key, tv in matrix[name].items()))
-        assert max(matrix[name].values()) > 0
-
-
-def test_what_each_fixture_alone_would_miss(matrix: Matrix) -> None:
-    missed = {
-        fixture: {name for name in MUTANTS if matrix[name][fixture] == 0} for fixture in FIXTURES
-    }
-    assert missed == MISSED
-
-
-def test_entries_know_their_blind_spots() -> None:
-    for name, entry in MUTANTS.items():
-        assert entry.blind == {fixture for fixture, missed in MISSED.items() if name in missed}
-
-
-def test_every_control_is_lossless(matrix: Matrix) -> None:
-    assert all(matrix[name][fixture] == 0 for name in CONTROLS for fixture in FIXTURES)
-
-
-CASES = st.tuples(
-    st.integers(0, 10_000),
-    st.integers(0, 2),
-    st.lists(st.integers(0, 2), max_size=2),
-    st.booleans(),
-)
-
-
-def holds(step: Step, case: tuple[int, int, list[int], bool]) -> bool:
-    key, lookahead, context, eos = case
-    vocabulary = Vocabulary("abc", eos="c" if eos else None)
-    target, drafter = (hashed_model(vocabulary, f"{role} {key}") for role in "pq")
-    return is_lossless(step, target, drafter, tuple(context), lookahead).lossless
-
-
-@given(st.sampled_from(sorted(CONTROLS)), CASES)
-def test_controls_are_lossless_on_any_models(
-    name: str, case: tuple[int, int, list[int], bool]
-) -> None:
-    assert holds(CONTROLS[name].step, case)
-
-
-@pytest.mark.deep(one_in=16)
-@pytest.mark.parametrize("name", sorted(MUTANTS.keys() - {"algorithm-5-as-printed"}))
-def test_the_same_search_refutes_every_mutant(
-    name: str, counterexample: Callable[..., Any]
-) -> None:
-    """Algorithm 5 as printed has a test of its own: on ties it crashes."""
-    case = counterexample(CASES, partial(holds, MUTANTS[name].step))
-    assert not holds(MUTANTS[name].step, case)
-
-
-@pytest.mark.deep(one_in=6)
-@pytest.mark.parametrize("name", FIXTURES)
-def test_total_variation_is_that_of_the_proof(name: str, matrix: Matrix) -> None:
-    fixture = FIXTURES[name]
-    for entry in ALL:
-        proof = is_lossless(entry.step, fixture.target, fixture.drafter, (), fixture.lookahead)
-        assert proof.total_variation == matrix[entry.id][name]
-
-
-@pytest.mark.deep(one_in=6)
-@pytest.mark.parametrize("name", FIXTURES)
-def test_floats_give_the_same_laws(name: str) -> None:
-    exact = FIXTURES[name]
-    inexact = ExactFixture(
-        name, in_floats(exact.target), in_floats(exact.drafter), exact.lookahead
-    )
-    for entry in ALL:
-        gap = total_variation(exact.output(entry.step), inexact.output(entry.step))
-        assert gap < 1e-9, entry.id
-
-
-def in_floats(model: Model) -> Model:
-    return Model(model.vocabulary, lambda context: model.next_token(context).astype(float))
-
-
-@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_entries_sample_what_they_can_emit(entry: Entry) -> None:
-    fixture = FIXTURES["eos"]
-    chance = Sampled(np.random.default_rng(5))
-    possible = set(exact_distribution(lambda c: run(entry.step, fixture, c)))
-    assert {run(entry.step, fixture, chance) for _ in range(20)} <= possible
-
-
-def run(step: Step, fixture: ExactFixture, chance: Chance) -> Tokens:
-    return tuple(step(fixture.target, fixture.drafter, (), fixture.lookahead, chance))
 
 
 @pytest.mark.parametrize(
@@ -535,10 +403,11 @@ def test_printed_algorithm_5_crashes_on_a_perfect_drafter(lookahead: int) -> Non
         "bonus-after-eos",
     ],
 )
-def test_first_token_alone_is_blind(name: str, matrix: Matrix) -> None:
+def test_first_token_alone_is_blind(name: str) -> None:
     # With one draft, the truncated block has no token before the wrong one.
     first = 1 if name == "truncated-bonus-from-residual" else 0
-    lossy = [f for f in FIXTURES.values() if matrix[name][f.name] > 0 and f.lookahead > first]
+    blind = MUTANTS[name].blind
+    lossy = [f for f in FIXTURES.values() if f.name not in blind and f.lookahead > first]
     assert lossy
     for fixture in lossy:
         assert prefix_variation(MUTANTS[name].step, fixture, 1) == 0

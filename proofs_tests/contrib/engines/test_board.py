@@ -204,6 +204,7 @@ def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:
     assert row.evidence.endswith('; prints to standard output: {"results": []}')
 
 
+@pytest.mark.deep
 def test_what_an_engine_prints_is_told_and_changes_nothing(bad: Any) -> None:
     row = bad("saying")
     assert (row.verdict, row.judged) == ("passed", True)

@@ -126,7 +126,7 @@ def both(engine: Engine, seed: int) -> tuple[Text, Text]:
     return one, other
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize("kind", ["draft-simple", "ngram-simple"])
 def test_nothing_is_found_in_a_few_texts(kind: str) -> None:

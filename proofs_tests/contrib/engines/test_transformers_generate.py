@@ -165,7 +165,7 @@ def overlap(p: np.ndarray, q: np.ndarray) -> float:
     return float(np.minimum(p, q).sum())
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("generate", "drafter"),
     [

@@ -17,7 +17,7 @@ from specref.contrib.selftest.trigger_matrix import (
     tree_verifier,
     trigger_matrix,
 )
-from specref.contrib.selftest.triggers import BASE_BUGS, TRIGGERS
+from specref.contrib.selftest.triggers import TRIGGERS
 from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
 from specref.report.document import markdown
 from specref.report.html import page_of
@@ -29,9 +29,7 @@ FOUND = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft", "strata/no
 ELSEWHERE = TriggerRow("row-0", "accepts-every-draft", (), "joint/wide")
 
 
-def test_there_are_enough_situations_and_bugs() -> None:
-    assert len(TRIGGERS) >= 55
-    assert len(BASE_BUGS) >= 4
+def test_ids_of_situations_are_unique_and_their_kinds_known() -> None:
     assert len({trigger.id for trigger in TRIGGERS}) == len(TRIGGERS)
     assert {trigger.kind for trigger in TRIGGERS} == {
         "shape", "values", "ids", "mode", "call", "row",

@@ -293,7 +293,7 @@ def test_the_kit_finds_nothing(dtype: Any, recovery: Any) -> None:
 
 
 @pytest.mark.usefixtures("undiagnosed")
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", ["stops at the first failure", "products of coins"])
 def test_the_kit_finds_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, function, broken = BUGS[bug]
