@@ -19,6 +19,7 @@ from proofs_tests.helpers.corpus import (
     table,
 )
 from specref.conformance.options import CheckOptions
+from specref.conformance.row_situations import SITUATIONS, with_one_draft
 from specref.conformance.splits import Split, split
 from specref.conformance.suite import prepare
 from specref.contracts.table import contract_named
@@ -67,6 +68,31 @@ def test_the_situation_in_which_a_mutant_is_wrong_is_found(name: str, tmp_path: 
     assert "alone" in found.right
     assert found.decision is not None
     assert found.decision.compared or found.decision.number
+
+
+def test_of_blocks_that_depend_on_each_other_two_rows_are_enough(tmp_path: Path) -> None:
+    one = BY_NAME["verify_vec_05_uniform_per_column"]
+    judge, _ = prepare(
+        loaded(one.source, one.name, one.function, tmp_path),
+        CheckOptions(contract=contract_named(one.contract)),
+    )
+    found = split(judge, depends=True)
+    assert found is not None
+    assert found.text.startswith("only beside other rows")
+    assert (found.wrong, found.right) == (("two-rows",), ("alone",))
+    assert found.decision is not None
+    assert "rng." in one.source[int(found.decision.number.rpartition(":")[2]) - 1]
+
+
+def test_one_draft_is_tried_where_two_are_usual() -> None:
+    less = {one.name: with_one_draft(one) for one in SITUATIONS}
+    second = less["second-row"]
+    assert second is not None
+    assert (second.drafts, second.before, second.after) == (1, 1, None)
+    assert {name for name, one in less.items() if one is None} == {
+        "no-drafts", "no-drafts-hot", "short", "after-short",
+        *(one.name for one in SITUATIONS if one.branching),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("base", read()["bases"])

@@ -94,6 +94,22 @@ def blockwise(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: An
     return tokens, (tokens >= 0).sum(axis=1)
 
 
+def argmax_first(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    rows, lookahead = draft_tokens.shape
+    tokens = np.full((rows, lookahead + 1), -1)
+    for row in range(rows):
+        uniform, drafts = rng.random(lookahead), draft_tokens[row][draft_tokens[row] >= 0]
+        for i, (p, x) in enumerate(zip(target_probs[row], (*drafts, -1), strict=False)):
+            if x >= 0 and uniform[i] * draft_probs[row, i, x] < p[x]:
+                tokens[row, i] = x
+                continue
+            rest = p if x < 0 else np.maximum(p - draft_probs[row, i], 0)
+            rest, first = rest / rest.sum(), x >= 0 and i == 0
+            tokens[row, i] = rest.argmax() if first else rng.choice(len(p), p=rest)  # here
+            break
+    return tokens, (tokens >= 0).sum(axis=1)
+
+
 def line_of(function: Callable[..., Any]) -> int:
     lines, start = inspect.getsourcelines(function)
     return start + next(n for n, line in enumerate(lines) if MARK in line)
@@ -116,6 +132,15 @@ def test_the_line_of_the_wrong_decision_is_named(
     assert wrong["name"] == name
     assert int(wrong["compared"].rpartition(":")[2]) == line_of(guilty)
     assert wrong["text"] in " ".join(str(report).split())
+
+
+def test_numbers_for_drafts_that_are_not_reached_are_not_those_of_the_residual() -> None:
+    """No number decides the token here; one does at the second draft, in the same line."""
+    report = specref.check(argmax_first, one_hot=False, only=["joint/probed"])
+    wrong = report.results[-1].evidence["decision"]
+    assert wrong["name"] == "residual[0]"
+    assert "no random number decides it, as one does after other drafts" in wrong["said"]
+    assert int(wrong["compared"].rpartition(":")[2]) == line_of(argmax_first)
 
 
 def test_a_lossless_sampler_has_no_wrong_decision() -> None:

@@ -52,6 +52,18 @@ NAMED: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     ],
     "index_select": [((X, 1, LAST), {}), ((X, 0, np.array([1, 1])), {})],
     "gather": [((X, 1, IDS), {})],
+    "index_put": [
+        ((X, [np.array([1, 0]), np.array([2, 1])], ROW[:2]), {}),
+        ((X, [np.array([1])], Y[:1]), {"accumulate": False}),
+    ],
+    "scatter": [
+        ((X, 1, IDS, Y), {}),
+        ((X, 0, np.array([[1, 0]]), Y), {}),
+        ((X, -1, IDS, 7.0), {}),
+    ],
+    "repeat": [((ROW, [2]), {}), ((X, [2, 1, 3]), {})],
+    "roll": [((X, [1], [1]), {}), ((X, [-1, 1], [0, 1]), {}), ((ROW, [2]), {})],
+    "_unsafe_view": [((X, [3, 2]), {}), ((X, [-1]), {})],
     "flip": [((X, [1]), {}), ((X, [0, 1]), {})],
     "cat": [(([X, Y],), {}), (([X, Y], 1), {}), (([X, Y],), {"dim": -1})],
     "stack": [(([X, Y],), {}), (([X, Y], 1), {}), (([X, Y],), {"dim": 2})],
@@ -95,6 +107,11 @@ def test_what_is_written_has_the_shape_of_where_it_goes(name: str) -> None:
 
 def test_every_operation_is_tried() -> None:
     assert set(NAMED) | {name.split(" of ")[0] for name in IN_PLACE} == set(OPERATIONS)
+
+
+def test_numbers_are_not_added_up_in_place() -> None:
+    with pytest.raises(EscapedError, match=r"torch\.index_put adds numbers"):
+        OPERATIONS["index_put"](X, [np.array([0, 0])], Y, accumulate=True)
 
 
 def test_one_cdf_at_a_time_is_searched() -> None:

@@ -25,12 +25,14 @@ from specref.conformance.row_situations import (
     ALONE,
     ONE_DRAFT,
     SITUATIONS,
+    TOGETHER,
     Asked,
     Situation,
     asked_in,
     models,
     possible,
     stacked,
+    with_one_draft,
 )
 from specref.conformance.status import FIRST, Finding, Status
 from specref.conformance.summary import shown_first
@@ -58,9 +60,6 @@ MOST_SAID = 3
 BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 """Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
 at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
-TOGETHER = Situation(
-    "two-rows", "beside other rows, on which a row's block depends", frozenset(["both"])
-)
 SHARED = "are not independent: one random number decides in two of them"
 LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
 
@@ -229,7 +228,8 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     def work() -> Split | None:
         judge.advance = ignored
         with few_threads():
-            return split(judge, of_one_row=shown.id in FIRST)
+            depends = shown.finding == Finding.DEPENDENCE
+            return split(judge, of_one_row=shown.id in FIRST, depends=depends)
 
     found = in_a_copy(work, SECONDS + STOPPED) if copied else work()
     if found is None:
@@ -246,11 +246,11 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     )
 
 
-def split(judge: Judge, of_one_row: bool = False) -> Split | None:
+def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Split | None:
     """Try the situations; None if there is no time for the first.
 
     Of a law of one row with drafts and `draft_probs` that is known to be wrong, those of others
-    say nothing.
+    say nothing. Where blocks are known to depend on each other, those of several rows come first.
     """
     until = time.perf_counter() + min(SECONDS, judge.limit.left(EXPLAINED))
     alone = tried(ALONE, judge, until, LONGER * BLOCKS)
@@ -263,17 +263,30 @@ def split(judge: Judge, of_one_row: bool = False) -> Split | None:
         # That one row is enough is known where its exact law was the first to fail.
         text = "" if of_one_row and less.wrong else f"one row alone is enough, {enough}"
         return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
-    found = [alone]
+    together = judge.capabilities.batch != 1 and not of_one_row
+    if depends and together and (both := two_rows(judge, until)).wrong:
+        return told([alone, both])
     asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
-    found += [tried(one, judge, until, most) for one in asked]
-    if judge.capabilities.batch != 1 and not of_one_row:
-        found.append(two_rows(judge, until))
-    return told(found)
+    if depends:
+        asked.sort(key=lambda one: one.before is None and one.after is None)
+    wrong = {} if alone.blocks else at_once(asked, judge, until)
+    found = [alone, *(wrong.get(one) or tried(one, judge, until, most) for one in asked)]
+    return told([*found, two_rows(judge, until)] if together else found)
+
+
+def at_once(asked: Sequence[Situation], judge: Judge, until: float) -> dict[Situation, Tried]:
+    """What is wrong with one draft already."""
+    found = {}
+    for one in asked:
+        less = with_one_draft(one)
+        if less is not None and (so := tried(less, judge, until)).wrong:
+            found[one] = so
+    return found
 
 
 def two_rows(judge: Judge, until: float) -> Tried:
     """Whether the blocks of two equal rows depend on each other: their exact joint law."""
-    for asked in asked_in(ONE_DRAFT, judge):
+    for asked in asked_in(TOGETHER, judge):
         rows = asked.batch[np.zeros(2, dtype=np.int64)]
         verifier = judge.verifier
         program = batch_program(verifier, verifier.shaped(rows), RUNS, (0, 1))

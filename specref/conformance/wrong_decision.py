@@ -32,6 +32,7 @@ MOST_PAIRS = 4_000
 TOP_DOWN = "topdown"
 ACCEPT, BONUS = "accept", "bonus"
 IN_VAIN, NO_NUMBER = "; its random number makes no difference", "; no random number decides it"
+AS_ELSEWHERE = ", as one does after other drafts"
 GRID = 1 << 20
 """Steps on which numbers of searched cells are told apart."""
 Law: TypeAlias = Mapping[Tokens, float]
@@ -205,7 +206,7 @@ def _elsewhere(wrong: WrongDecision, given: Sequence[Verified]) -> WrongDecision
         while pending:
             at = _At(one, pending.pop(0))
             if NO_NUMBER in wrong.said and (lines := at.lines(wrong.name)):
-                said = wrong.said.partition(NO_NUMBER)[0] + IN_VAIN
+                said = wrong.said.partition(NO_NUMBER)[0] + NO_NUMBER + AS_ELSEWHERE
                 return replace(wrong, said=said, compared=lines[0], number=lines[1])
             pending += [(*at.before, token) for token, _ in one.offers.get(at.before, ())]
     return wrong
@@ -325,9 +326,12 @@ class _At:
         if not (lines or name.startswith(ACCEPT)):  # of a token that never comes
             lines = self.lines(name)
         if lines is None and self.given.probed.way == "traced":
-            unused = _unused(cells, last=not name.startswith(ACCEPT))
+            last = not name.startswith(ACCEPT)
+            # The numbers of acceptance may be drawn for more drafts than are reached.
+            accepting = self.lines(ACCEPT) if last else None
+            unused = _unused(cells, last, accepting[1] if accepting else "")
             said += IN_VAIN if unused else NO_NUMBER
-            if not (unused or name.startswith(ACCEPT)):
+            if last and not unused:
                 unused = _last_drawn(cells)
                 said += ", the last that is drawn is named" * bool(unused)
         return WrongDecision(name, self.given.drafts, said, *(lines or ("", unused)))
@@ -413,13 +417,15 @@ def _differ(one: Decision, other: Decision) -> bool:
     return (one.call, one.compared) == (other.call, other.compared) and one.way != other.way
 
 
-def _unused(cells: Sequence[Cell], *, last: bool) -> str:
-    """The first number that is drawn, and does not matter, or the last; empty if all do."""
+def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
+    """The first number that is drawn, not at an `other` line, and does not matter, or the last;
+    empty if all do."""
     for cell in cells:
         used = {one.number for one in cell.decisions}
-        vain = [one for n, one in enumerate(cell.requests) if n not in used]
+        places = (one.call.where for n, one in enumerate(cell.requests) if n not in used)
+        vain = [place for place in map(_short, places) if place != other]
         if vain:
-            return _short(vain[-1 if last else 0].call.where)
+            return vain[-1 if last else 0]
     return ""
 
 

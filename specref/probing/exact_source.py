@@ -8,7 +8,7 @@ import numpy as np
 from specref.chance import Chance
 from specref.probing.calls import CannotInterpretError, Decision, EscapedError, here
 from specref.probing.interception import current
-from specref.probing.lazy import Coin, Comparisons, Lazy
+from specref.probing.lazy import Coin, Comparisons, Lazy, quiet
 from specref.probing.races import NEARLY_CERTAIN, duel
 from specref.probing.source import READINGS, Request, Source
 
@@ -85,7 +85,8 @@ class ExactSource(Source, Comparisons):
         coin = number.coin
         if coin.settled is None:
             coin.settled = coin.value(int(self._spare.integers(1 << coin.bits)))
-        return number.at(coin.settled)
+        with quiet():
+            return number.at(coin.settled)
 
     def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
         """Split the interval of a uniform where the predicate flips; chance chooses a side."""
@@ -93,12 +94,13 @@ class ExactSource(Source, Comparisons):
         if number.steps:
             number.check_defined()
         low, high = coin.ends
-        start = predicate(low)
-        if start == predicate(high):
-            return start
-        if coin.reading is not None:
-            raise EscapedError(f"noise of {coin.call} is compared with a number after a race")
-        flip = _first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
+        with quiet():
+            start = predicate(low)
+            if start == predicate(high):
+                return start
+            if coin.reading is not None:
+                raise EscapedError(f"noise of {coin.call} is compared with a number after a race")
+            flip = _first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
         probability = (flip - coin.low) / (coin.high - coin.low)
         if min(probability, 1 - probability) < RARE:
             self.error += RARE
@@ -112,7 +114,8 @@ class ExactSource(Source, Comparisons):
 
     def less(self, left: Lazy, right: Lazy) -> bool:
         """Race two numbers; the noise of the winner gets the sum of both rates."""
-        race = duel(left, right)
+        with quiet():
+            race = duel(left, right)
         if race.certain is not None:
             self.error += NEARLY_CERTAIN
             return race.certain

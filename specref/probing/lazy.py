@@ -67,6 +67,11 @@ class Coin:
         return self.value(self.low), self.value(self.high - 1)
 
 
+def quiet() -> np.errstate:
+    """Arithmetic at the ends of an interval says nothing: code may treat errors as it likes."""
+    return np.errstate(all="ignore")
+
+
 Step: TypeAlias = Callable[[float], float]
 Order: TypeAlias = Callable[[Any, Any], bool]
 MAX_FLOORS = 64
@@ -111,12 +116,9 @@ class Lazy:
         return self.comparisons.outside(self)
 
     def at(self, value: float) -> float:
-        """The number for a given value of the coin."""
-        if not self.steps:
-            return value
-        with np.errstate(all="ignore"):
-            for step in self.steps:
-                value = step(value)
+        """The number for a given value of the coin; the caller is `quiet`, once for many."""
+        for step in self.steps:
+            value = step(value)
         return value
 
     def __deepcopy__(self, memo: object) -> "Lazy":
@@ -139,7 +141,8 @@ class Lazy:
             It is NaN at some values of its coin, and not at others.
         """
         low, high = self.coin.ends
-        undefined = {math.isnan(self.at(value)) for value in (low, (low + high) / 2, high)}
+        with quiet():
+            undefined = {math.isnan(self.at(value)) for value in (low, (low + high) / 2, high)}
         if len(undefined) > 1:
             raise EscapedError(f"a function of {self.coin.call} that is NaN in places")
 
@@ -155,7 +158,8 @@ class Lazy:
     def _one_sign(self) -> "Lazy":
         if self.plain is not None:
             return self
-        low, high = (self.at(end) for end in self.coin.ends)
+        with quiet():
+            low, high = (self.at(end) for end in self.coin.ends)
         if low < 0 < high or high < 0 < low:
             raise EscapedError(f"a function of {self.coin.call} that is not monotone")
         return self
@@ -277,7 +281,8 @@ class Lazy:
     def __int__(self) -> int:
         if (plain := self.plain) is not None:
             return int(plain)
-        first, last = sorted(int(self.at(end)) for end in self.coin.ends)
+        with quiet():
+            first, last = sorted(int(self.at(end)) for end in self.coin.ends)
         if first < 0 or last - first > MAX_FLOORS:
             raise EscapedError(f"a number of {self.coin.call} is converted to an integer")
         return next((k for k in range(first, last) if self < k + 1), last)

@@ -47,6 +47,8 @@ class Duel:
 def duel(left: Lazy, right: Lazy) -> Duel:
     """Read a comparison of two numbers of different coins as an exponential race.
 
+    The caller is `quiet`.
+
     Raises
     ------
     EscapedError
@@ -82,29 +84,37 @@ def _as_race(left: Lazy, right: Lazy, reading: str) -> Duel | None:
     def less(x: float, y: float) -> bool:
         return left_value(x) < right_value(y)
 
+    def tie(noise: float) -> float | None:
+        value = left_value(noise)
+        return _tie(lambda y: value < right_value(y))
+
     rates = left.coin.rate, right.coin.rate
     corners = [(x / rates[0], y / rates[1]) for x in (EARLY, LATE) for y in (LATE, EARLY)]
     left_first, *others = (less(*corner) for corner in corners)
     if all(other == left_first for other in others):
         return Duel(left_first, reading=reading)
-    rough = _tie(less, 2.0**-10)
+    rough = tie(2.0**-10)
     if rough is None:
         return None
     anchors = [anchor * min(1.0, 2.0**-10 / rough) for anchor in ANCHORS]
-    ties = [_tie(less, anchor) for anchor in anchors]
-    factors = [tie / anchor for tie, anchor in zip(ties, anchors, strict=True) if tie]
-    if len(factors) < len(ANCHORS) or max(factors) > min(factors) * (1 + PROPORTIONAL):
+    found = tie(anchors[1])
+    if found is None:
         return None
-    return Duel(None, factors[1], left_first, reading)
+    factor = found / anchors[1]
+    ends = 1 - PROPORTIONAL / 2, 1 + PROPORTIONAL / 2
+    for anchor in (anchors[0], anchors[2]):
+        if len({less(anchor, anchor * factor * end) for end in ends}) == 1:
+            return None
+    return Duel(None, factor, left_first, reading)
 
 
-def _tie(less: Callable[[float, float], bool], noise: float) -> float | None:
+def _tie(is_less: Callable[[float], bool]) -> float | None:
     """The noise of right at which the order flips."""
     low, high = -WIDEST, WIDEST
-    start = less(noise, 2.0**low)
-    if start == less(noise, 2.0**high):
+    start = is_less(2.0**low)
+    if start == is_less(2.0**high):
         return None
     while high - low > 2.0**-46:
         middle = (low + high) / 2
-        low, high = (middle, high) if less(noise, 2.0**middle) == start else (low, middle)
+        low, high = (middle, high) if is_less(2.0**middle) == start else (low, middle)
     return float(2.0 ** ((low + high) / 2))

@@ -39,6 +39,25 @@ def _clamp(values: Numbers, min: Any = None, max: Any = None) -> Any:
     return np.frompyfunc(lambda number: bounded(number, low, high), 1, 1)(values)
 
 
+def _index_put(
+    values: Numbers, indices: list[Any], numbers: Any, accumulate: bool = False
+) -> Numbers:
+    if accumulate:
+        raise EscapedError("torch.index_put adds numbers still to be drawn")
+    found = np.array(values, dtype=object)
+    found[tuple(slice(None) if i is None else i for i in indices)] = numbers
+    return found
+
+
+def _scatter(values: Numbers, dim: int, index: Any, numbers: Any) -> Numbers:
+    places = np.indices(index.shape)
+    places[dim] = index
+    found = np.array(values, dtype=object)
+    given = numbers[tuple(map(slice, index.shape))] if np.ndim(numbers) else numbers
+    found[tuple(places)] = given
+    return found
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "lt": np.less,
     "le": np.less_equal,
@@ -74,6 +93,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "copy": lambda x, source, non_blocking=False: np.broadcast_to(source, x.shape),
     "fill": lambda x, value: np.full(x.shape, value),
     "zero": lambda x: np.zeros(x.shape),
+    "index_put": _index_put,
+    "scatter": _scatter,
+    "repeat": np.tile,
+    "roll": np.roll,
+    "_unsafe_view": np.reshape,
     "index": lambda x, indices: x[tuple(slice(None) if i is None else i for i in indices)],
     "index_select": lambda x, dim, index: np.take(x, index, axis=dim),
     "gather": lambda x, dim, index: np.take_along_axis(x, index, axis=dim),

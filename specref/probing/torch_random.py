@@ -7,6 +7,7 @@ A dispatch mode sees every operation below Python, those of `torch.distributions
 import math
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Answer random operations, trace those on traced numbers, run the others unchanged."""
-        options = dict(kwargs or {})
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        options = dict(kwargs) if kwargs else {}
+        if _is_random(func):
             name = func._schema.name.split("::")[1]
             answer = SOURCES.get(name)
             if answer is None or "out" in options:
@@ -71,6 +72,12 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tensor
         self.memory.forget(tensor)
         return tensor.copy_(torch.from_numpy(np.asarray(numbers)))
+
+
+@cache
+def _is_random(func: Any) -> bool:
+    """Whether torch marks an operation so: it is asked of each, thousands of times."""
+    return torch.Tag.nondeterministic_seeded in func.tags
 
 
 def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:

@@ -4,7 +4,7 @@ The storage of such a tensor holds NaN. Views share it; arithmetic is done by Nu
 elements, arrays of dtype object; operations that are not in the table raise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ class Memory:
     def holds(self, arguments: Any) -> bool:
         """Whether any tensor among the arguments holds undrawn numbers."""
         return bool(self._cells) and any(
-            isinstance(leaf, torch.Tensor) and _address(leaf) in self._cells
-            for leaf in tree_leaves(arguments)
+            _address(one) in self._cells for one in _tensors(arguments)
         )
 
     def read(self, value: Any) -> Any:
@@ -136,6 +135,17 @@ def _relevant(memory: Memory, options: dict[str, Any]) -> dict[str, Any]:
 def _is_view(func: Any) -> bool:
     infos = [argument.alias_info for argument in func._schema.arguments]
     return any(info is not None and not info.is_write for info in infos)
+
+
+def _tensors(arguments: Any) -> Iterator[torch.Tensor]:
+    """Those in the arguments of an operation: tensors, numbers, and collections of them."""
+    if isinstance(arguments, torch.Tensor):
+        yield arguments
+    elif isinstance(arguments, dict):
+        yield from _tensors(list(arguments.values()))
+    elif isinstance(arguments, tuple | list):
+        for one in arguments:
+            yield from _tensors(one)
 
 
 def _address(tensor: torch.Tensor) -> int:
