@@ -19,7 +19,8 @@ from specref.statistics.campaign.bets import RARE, ROUNDING, STAKES, STRENGTHS
 from specref.statistics.campaign.large import LENIENCE
 
 ALPHA = 1e-9
-CHUNK = 8_192
+NUMBERS = 1 << 24
+"""Of p that are looked at at once: 8,192 rows of 2,048 tokens, 110 of 152,064."""
 
 
 class Rows(NamedTuple):
@@ -44,8 +45,9 @@ def log10_evidence(draws: Draws, device: str) -> float:
 
 def chunks(draws: Draws, device: str) -> Iterator[Rows]:
     """The rows of some draws, some at a time, on a device."""
+    count = max(1, NUMBERS // draws.p.shape[1])
     tensors = draws.p, draws.q, draws.tokens, ~draws.drafted
-    for rows in zip(*(tensor.split(CHUNK) for tensor in tensors), strict=True):
+    for rows in zip(*(tensor.split(count) for tensor in tensors), strict=True):
         p, q, tokens, last = (tensor.to(device) for tensor in rows)
         p = p.double()
         yield Rows(p / p.sum(1, keepdim=True), q.double(), tokens, last)

@@ -20,9 +20,9 @@ from typing import Any
 
 import click
 
+from gpu_tests.sizes import RATES
 from specref.report.machine import write_json
 
-METHODS = ("autoregressive", "standard", "union", "tli", "slem", "slrs", "lazy-slrs")
 LEAST = 30.0
 """Seconds that are left when a step is begun: a process with torch needs ten of them to start."""
 TRIES = 2
@@ -56,7 +56,13 @@ def _tests(name: str, *arguments: str, memory: float = 0.0) -> Step:
 
 
 STEPS: Sequence[Step] = (
-    Step("kernels", ("proofs_tests/torch_backend/test_fused.py", "-k", "cuda")),
+    Step(
+        "kernels",
+        (
+            "proofs_tests/torch_backend/test_fused.py",
+            "proofs_tests/torch_backend/fused/test_production.py",
+        ),
+    ),
     _tests("device", "gpu_tests/test_device.py", "proofs_tests/torch_backend/test_device.py"),
     _tests(
         "the same random numbers", "gpu_tests/test_same_coins.py", "gpu_tests/test_rounding.py"
@@ -64,8 +70,9 @@ STEPS: Sequence[Step] = (
     _tests("greedy and caches", "gpu_tests/test_greedy.py", "gpu_tests/test_caches.py"),
     *(
         Step(f"texts of {one}", ("gpu_tests/test_generations.py", "-k", f"cuda-{one}]"), memory=24)
-        for one in METHODS
+        for one in RATES
     ),
+    _tests("a large vocabulary", "gpu_tests/test_large_vocabulary.py", memory=24),
     _tests(
         "Transformers beside", "gpu_tests/test_side_by_side.py", "gpu_tests/test_transformers.py"
     ),

@@ -10,7 +10,9 @@ import torch
 from click.testing import CliRunner
 
 from gpu_tests import run as runner
+from gpu_tests.cases import CASES as CASES_OF_TEXTS
 from gpu_tests.run import Step, exit_code, main, run
+from specref.torch_backend.methods import DRAFTERS
 
 HERE = {"device": "pretended", "memory_gb": 8.0}
 GOOD = "def test_one(record_property):\n    record_property('figure', 'f')\n"
@@ -85,10 +87,18 @@ def test_without_cuda_it_says_so_and_measures_nothing(tmp_path):
     assert not output.exists()
 
 
-def test_every_step_names_tests_that_are_there():
-    """No file of a step is missing, and a method of `generate` has a step."""
-    files = [one for step in runner.STEPS if step.tests for one in step.arguments]
-    files = [one for one in files if one.endswith(".py")]
+def unknown(steps):
+    """What steps name that is not there: files of tests, and cases of a file."""
     root = runner.Path(runner.__file__).parent.parent
-    assert files
-    assert [one for one in files if not (root / one).is_file()] == []
+    arguments = [one for step in steps if step.tests for one in step.arguments]
+    files = [one for one in arguments if one.endswith(".py") and not (root / one).is_file()]
+    named = [one.removeprefix("cuda-") for one in arguments if one.endswith("]")]
+    return files + [one for one in named if one.removesuffix("]") not in CASES_OF_TEXTS]
+
+
+def test_every_step_names_what_is_there_and_every_method_has_one():
+    assert unknown(runner.STEPS) == []
+    texts = {step.name.removeprefix("texts of ") for step in runner.STEPS if "texts" in step.name}
+    assert texts == {"autoregressive", *DRAFTERS}
+    wrong = Step("it", ("gpu_tests/test_it.py", "-k", "cuda-lazy]"))
+    assert unknown([wrong]) == ["gpu_tests/test_it.py", "lazy]"]
