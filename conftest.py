@@ -1,7 +1,8 @@
 """Which tests run by default, and which doctests without torch or Transformers.
 
 A test marked `deep` takes long: it runs with `--deep`, or if it is named (`FILE::TEST`). Of a
-family marked `deep(one_in=4)`, one case in four runs by default, and all with `--deep`.
+family marked `deep(one_in=4)`, one case in four runs by default, and all with `--deep`. A case
+that is marked `deep` itself is none of them.
 
 Without torch or Transformers, doctests of files that need them are skipped, by name. The collector
 of garbage leaves alone what collection left.
@@ -34,10 +35,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept, left_out = [], []
     before: Counter[str] = Counter()
     for item in items:
-        mark, family = item.get_closest_marker("deep"), item.nodeid.partition("[")[0]
-        one_in = mark.kwargs.get("one_in") if mark else 1
-        group, place = divmod(before[family], one_in or 1)
-        (kept if one_in and place == group % one_in else left_out).append(item)
+        shares = [mark.kwargs.get("one_in") for mark in item.iter_markers("deep")]
+        if None in shares:
+            left_out.append(item)
+            continue
+        family, one_in = item.nodeid.partition("[")[0], shares[0] if shares else 1
+        group, place = divmod(before[family], one_in)
+        (kept if place == group % one_in else left_out).append(item)
         before[family] += 1
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)

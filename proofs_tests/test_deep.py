@@ -21,17 +21,22 @@ def test_slow():
 @pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_some(n):
     pass
+
+@pytest.mark.deep(one_in=2)
+@pytest.mark.parametrize("n", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2, 3))])
+def test_family_with_slow_cases(n):
+    pass
 """
 
 
 @pytest.mark.parametrize(
     ("arguments", "passed", "deselected"),
     [
-        ((), 3, 7),
-        (("--deep",), 10, 0),
+        ((), 4, 10),
+        (("--deep",), 14, 0),
         (("test_it.py::test_slow",), 1, 0),
         (("test_it.py::test_family[1]",), 1, 0),
-        (("-k", "slow"), 0, 10),
+        (("-k", "test_slow"), 0, 14),
     ],
 )
 def test_what_is_deep_runs_when_it_is_asked_for(

@@ -146,8 +146,15 @@ def test_every_step_of_the_zoo_is_asked_and_how_if_not_as_it_is() -> None:
 STEPS = [entry for entry in ALL.values() if entry.is_step]
 
 
+SLOW = ("k-seq-with-rho-1",)
+"""Seconds, where most take tenths."""
+
+
 @pytest.mark.deep(one_in=80)
-@pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(one, id=one.id, marks=[pytest.mark.deep] * (one.id in SLOW)) for one in STEPS],
+)
 def test_a_step_of_the_zoo_is_proved_or_refuted_and_does_something(entry: Entry) -> None:
     """Where it is lossy, rows are shown: of a lossy region, or tried in a piece that is open."""
     answer = prove_box(box_of(entry), 0, BUDGET)

@@ -39,6 +39,7 @@ def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     assert row.problem is None
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("check", WITNESSES)
 def test_witnesses_are_killed_by_their_check(check: str) -> None:
     stage = check.split("/")[0]
@@ -120,7 +121,6 @@ def test_the_first_killer_is_enough_if_asked() -> None:
     )
     assert len(all_of_them.killers) > 2
     assert first.killers == all_of_them.killers[:1]
-    assert not kill_matrix([id_], first=True).whole
 
 
 @pytest.mark.deep
