@@ -1,7 +1,7 @@
 """Blocks to verify on held-out texts: real logits, drafts, coins, and what the reference says."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from specref.torch_backend import OUTSIDE, Coins, shape_logits
 BATCH = 512
 MARGIN = 1e-5
 LONGEST = 32
+Last: TypeAlias = Literal["race", "final"]
 
 
 class Reference(NamedTuple):
@@ -40,13 +41,23 @@ class Blocks:
     coins: Coins
     reference: Reference
 
+    def by(self, last: Last) -> "Blocks":
+        """The same, whose last tokens are drawn by a race, or by an inverse CDF alone."""
+        kept = {"race": self.coins.race} if last == "race" else {"final": self.coins.final}
+        return replace(self, coins=Coins(self.coins.accept, **kept))
+
     def expected(self) -> Tensor:
-        """The reference's tokens, padded with -1."""
-        return torch.from_numpy(verify_float64(*self.reference)).to(self.p.device)
+        """The reference's tokens, padded with -1; the last by a race if there is one."""
+        tokens = verify_float64(*self.reference)
+        if self.coins.race is None:
+            last = by_inverse_cdf(self.reference, tokens)
+            np.put_along_axis(tokens, (tokens >= 0).sum(1, keepdims=True) - 1, last[:, None], 1)
+        return torch.from_numpy(tokens).to(self.p.device)
 
     def decided(self, margin: float = MARGIN) -> Tensor:
         """Which rows come out the same for all p and q within a margin, relatively."""
-        return torch.from_numpy(decided(self.reference, margin)).to(self.p.device)
+        last: Last = "final" if self.coins.race is None else "race"
+        return torch.from_numpy(decided(self.reference, margin, last)).to(self.p.device)
 
 
 def held_out_blocks(pair: Pair, method: str, count: int, lookahead: int = 4) -> list[Blocks]:
@@ -84,7 +95,7 @@ def _blocks(
         shape_logits(logits),
         drafts.laws,
         drafts.tokens,
-        Coins(accept, race=race[:, :-1]),
+        Coins(accept, torch.from_numpy(drawn.final).to(logits.device), race[:, :-1]),
         _reference(logits, drafts.laws, drafts.tokens, drawn),
     )
 
@@ -103,7 +114,16 @@ def _reference(logits: Tensor, laws: Tensor, drafts: Tensor, coins: ReferenceCoi
     )
 
 
-def decided(given: Reference, margin: float) -> NDArray[np.bool_]:
+def by_inverse_cdf(given: Reference, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The last token of each block, by the final random number, in float64."""
+    weights, law = _weights(given, (tokens >= 0).sum(1) - 1)
+    weights = np.where(weights.any(1, keepdims=True), weights, law)
+    ends = np.where(weights > 0, weights.cumsum(1), 0)
+    point = given.coins.final * ends.max(1)
+    return np.asarray((ends > point[:, None]).argmax(1))
+
+
+def decided(given: Reference, margin: float, last: Last) -> NDArray[np.bool_]:
     """Which rows have one outcome, were every p and q to move by `margin`, relatively."""
     p, q, drafts, coins = given
     rows, positions = np.ogrid[: drafts.shape[0], : drafts.shape[1]]
@@ -112,13 +132,33 @@ def decided(given: Reference, margin: float) -> NDArray[np.bool_]:
     yes = coins.accept < ratio * (1 - margin) / (1 + margin)
     no = coins.accept >= ratio * (1 + margin) / (1 - margin)
     kept = np.logical_and.accumulate(yes, axis=1).sum(1)
-    rows, whole = np.arange(len(p)), np.append(no, np.ones((len(p), 1), bool), axis=1)
+    whole = np.append(no, np.ones((len(p), 1), bool), axis=1)
+    least, most = (_weights(given, kept, side)[0] for side in (margin, -margin))
+    one = _one_winner(least, most, coins.race)
+    if last == "final":
+        one = _one_end(least, most, coins.final)
+    return np.asarray(whole[np.arange(len(p)), kept] & one)
+
+
+def _weights(
+    given: Reference, kept: NDArray[np.int64], side: float = 0.0
+) -> tuple[Floats, Floats]:
+    """(p - q)+ where drafts are kept so far, p less and q more by a share; and p."""
+    p, q, drafts, _ = given
+    rows = np.arange(len(p))
     ends = np.append(drafts, np.full((len(p), 1), -1), axis=1)[rows, kept] < 0
     law = np.where(ends[:, None], 0, np.append(q, q[:, -1:], axis=1)[rows, kept])
-    least, most = (
-        np.maximum(p[rows, kept] * (1 - side) - law * (1 + side), 0) for side in (margin, -margin)
-    )
-    return np.asarray(whole[rows, kept] & _one_winner(least, most, coins.race))
+    return np.maximum(p[rows, kept] * (1 - side) - law * (1 + side), 0), p[rows, kept]
+
+
+def _one_end(least: Floats, most: Floats, final: Floats) -> NDArray[np.bool_]:
+    """Whether an inverse CDF leads to one token for all weights between these."""
+    low, high = least.cumsum(1), most.cumsum(1)
+    before, after = high - most, low[:, -1:] - (low - least)
+    begins = np.divide(before, before + after, out=np.ones_like(low), where=before + after > 0)
+    after = high[:, -1:] - high
+    ends = np.divide(low, low + after, out=np.zeros_like(low), where=low + after > 0)
+    return np.asarray(((begins <= final[:, None]) & (final[:, None] < ends)).any(1))
 
 
 def _one_winner(least: Floats, most: Floats, race: Floats) -> NDArray[np.bool_]:
