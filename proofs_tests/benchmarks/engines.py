@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import specref
+from proofs_tests.pages.scoreboard import board_page, stronger_than
 from specref.adapters.implementation import Implementation
 from specref.adapters.needs import clone
 from specref.cli.group import ended_as_by_ctrl_c
@@ -44,9 +45,7 @@ from specref.contrib.engines.board import (
 from specref.contrib.engines.board_report import (
     NOT_RUN,
     Row,
-    board_page,
     read_board,
-    stronger_than,
     write_board,
 )
 from specref.contrib.engines.checkouts import remedy

@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from proofs_tests.benchmarks import engines as runner
+from proofs_tests.pages.scoreboard import board_page
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.implementation import Implementation
 from specref.cli import main
@@ -27,7 +28,7 @@ from specref.conformance.suite import chosen
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS, ENGINE
 from specref.contrib.engines import board, offline, subprocess_judge
-from specref.contrib.engines.board_report import Row, board_page, read_board, write_board
+from specref.contrib.engines.board_report import Row, read_board, write_board
 from specref.contrib.engines.engines import ENGINES, Installable
 
 # Each token is a draft, whatever the target says of it.

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from proofs_tests.helpers.engines import Speculating, engine
+from proofs_tests.pages.scoreboard import board_page
 from specref.conformance.public import check
 from specref.contracts.table import ENGINE
-from specref.contrib.engines.board_report import Row, board_page, exit_code_of, verdict_of
+from specref.contrib.engines.board_report import Row, exit_code_of, verdict_of
 from specref.report.kit import kit_record
 
 
