@@ -40,7 +40,7 @@ OWN: dict[Table, dict[str, str]] = {
         "checkpoints": "specref.contrib.checkpoints.report:REPORTS",
         "speed": "specref.contrib.speed.report:REPORTS",
         "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
-        "selftest": "specref.contrib.selftest.reports:REPORTS",
+        "selftest": "specref.contrib.selftest.kills_report:REPORTS",
         "compare": "specref.contrib.compare.reports:REPORTS",
     },
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},

@@ -29,8 +29,7 @@ from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
 from specref.tables import draw_blocks, tabulate
 from specref.verification import main_job
-from specref.verification.reports import AlgorithmReport, Verification
-from specref.verification.table import TRIED
+from specref.verification.reports import TRIED, AlgorithmReport, Verification
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 

@@ -41,8 +41,8 @@ from specref.verification import (
     verify,
 )
 from specref.verification.main_job import sampled_pairs
+from specref.verification.reports import TRIED
 from specref.verification.situations import TOY_PAIRS
-from specref.verification.table import TRIED
 from specref.vocabulary import UntokenisableError, Vocabulary
 
 

@@ -14,7 +14,7 @@ from specref.report.main_job import verification_document
 from specref.verification import cases_of, verify
 from specref.verification.dominance import BUDGET as OF_CLAIMS
 from specref.verification.everywhere import STOPPED, boxes_of, harder, prove_boxes
-from specref.verification.table import TRIED
+from specref.verification.reports import TRIED
 
 
 def prove_all(

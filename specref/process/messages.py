@@ -10,7 +10,19 @@ import numpy as np
 from specref.arrays import Floats, Ints
 from specref.coins import Coins
 from specref.contracts.errors import BrokenContractError
-from specref.process.errors import SamplerError
+
+
+class CannotStartError(OSError):
+    """The program was not found, or did not answer `start` as it should."""
+
+
+class EndedError(Exception):
+    """The program crashed before it answered. It is restarted for the next request."""
+
+
+class SamplerError(Exception):
+    """The program answered ``{"error": …}``; the message is that of the program."""
+
 
 CHUNK = 1 << 20
 TAIL_LINES, TAIL_BYTES, TAIL_CHARACTERS = 3, 4_096, 160

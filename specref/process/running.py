@@ -11,8 +11,7 @@ from pathlib import Path
 
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import HungError
-from specref.process.errors import CannotStartError, EndedError
-from specref.process.messages import Tail, shown
+from specref.process.messages import CannotStartError, EndedError, Tail, shown
 
 CHUNK, LONGEST_LINE = 1 << 20, 1 << 26
 GRACE = 1.0

@@ -8,8 +8,13 @@ from typing import Any
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import HungError
 from specref.process.declared import Declaration, read_declaration
-from specref.process.errors import CannotStartError, EndedError, SamplerError
-from specref.process.messages import read_message, request
+from specref.process.messages import (
+    CannotStartError,
+    EndedError,
+    SamplerError,
+    read_message,
+    request,
+)
 from specref.process.running import Running
 
 

@@ -6,7 +6,7 @@ from specref.report.document import Document, Heading, Kind, Part
 from specref.report.layout import Column, Prose, Table
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
-from specref.verification.table import TRIED
+from specref.verification.reports import TRIED
 
 SHOWN_FAILURES = 5
 SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}

@@ -20,8 +20,7 @@ from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
 from specref.tables import Tables, draw_blocks, tabulate
 from specref.verification.exact import LOOP_LOOKAHEAD, applies, cases_of, check_case
-from specref.verification.reports import AlgorithmReport, Verification
-from specref.verification.table import TRIED
+from specref.verification.reports import TRIED, AlgorithmReport, Verification
 from specref.zoo import MUTANTS
 
 SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")

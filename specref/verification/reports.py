@@ -1,11 +1,22 @@
 """The reports of the main job: one for each algorithm, and all of them together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from specref.pairs import Profile
+from specref.rules import RULES, Rule
 from specref.statistics.campaign.acceptance import MeasuredAcceptance
 from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
-from specref.verification.table import TRIED
+from specref.zoo.standard.printed import algorithm_5
+
+PRINTED = Rule(
+    "algorithm-5-printed",
+    ("Timor et al. 2025, Algorithm 5, line 12 as printed",),
+    algorithm_5,
+    lossless=False,
+)
+TRIED: Mapping[str, Rule] = MappingProxyType({**RULES, PRINTED.name: PRINTED})
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from rich.text import Text
 
 from specref.conformance.status import Stage
 from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
+from specref.contrib.selftest.triggers_report import TriggersRecord
 from specref.report.document import Document, Heading, Kind, Part
-from specref.report.forms import Ids, Whole
+from specref.report.forms import Ids, Reports, Whole, form_of
 from specref.report.layout import Column, Prose, Table
 from specref.report.page import address
 from specref.zoo import Entry
@@ -200,3 +201,9 @@ def failed_of(row: Row, stage: Stage) -> tuple[int, int]:
 def _fails(row: Row, stage: Stage) -> str:
     failed, asked = failed_of(row, stage)
     return f"{failed}/{asked}" if asked else ""
+
+
+REPORTS: Reports = {
+    "zoo": ("specref zoo", form_of(KillsRecord)),
+    "zoo-triggers": ("specref zoo --triggers", form_of(TriggersRecord)),
+}
