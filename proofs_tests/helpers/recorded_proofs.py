@@ -19,7 +19,7 @@ from typing import Any
 
 from specref.proofs.everywhere import is_lossless_everywhere
 from specref.proofs.everywhere.proof import Witness
-from specref.verification.everywhere import Box, boxes_of, ladder
+from specref.verification.everywhere import Box, boxes_of, escalation
 from specref.vocabulary import Vocabulary
 from specref.zoo import ALL
 
@@ -29,7 +29,7 @@ RECORD = Path(__file__).with_name("recorded_proofs.json")
 def boxes() -> dict[str, Box]:
     """Of the rules, in the profile quick, and of the steps of the zoo."""
     steps = [entry for entry in ALL.values() if entry.is_step]
-    asked = (*boxes_of("quick"), *(box for entry in steps for box in ladder(entry)))
+    asked = (*boxes_of("quick"), *(box for entry in steps for box in escalation(entry)))
     return {told(box): box for box in asked}
 
 

@@ -32,7 +32,7 @@ from specref.report.everywhere_table import answers_document
 from specref.report.layout import Prose
 from specref.report.machine import write_json
 from specref.verification.dominance import Question, ask, questions_of
-from specref.verification.everywhere import Answer, Box, box_of, harder, prove_box
+from specref.verification.everywhere import Answer, Box, box_of, larger_box, prove_box
 from specref.zoo import ALL
 
 RECORDS = ROOT / "docs" / "records"
@@ -148,7 +148,7 @@ UNSHOWN = ("box", "paths", "bits")
 def proved(id_: str) -> Line:
     """What is proved of a step of the zoo, where it is asked last."""
     answer = prove_box(box_of(ALL[id_]), SEED, BUDGETS["everywhere_zoo"])
-    while again := harder(answer):
+    while again := larger_box(answer):
         answer = prove_box(again, SEED, BUDGETS["everywhere_zoo"])
     rest = {x: y for x, y in asdict(answer).items() if x not in UNSHOWN}
     return kept({**asdict(answer.box), **rest})

@@ -22,9 +22,9 @@ from specref.verification.everywhere import (
     Box,
     box_of,
     boxes_of,
+    escalation,
     freely_guided,
-    harder,
-    ladder,
+    larger_box,
     prove_box,
     prove_boxes,
 )
@@ -158,7 +158,7 @@ SLOW = ("k-seq-with-rho-1",)
 def test_a_step_of_the_zoo_is_proved_or_refuted_and_does_something(entry: Entry) -> None:
     """Where it is lossy, rows are shown: of a lossy region, or tried in a piece that is open."""
     answer = prove_box(box_of(entry), 0, BUDGET)
-    while again := harder(answer):
+    while again := larger_box(answer):
         answer = prove_box(again, 0, BUDGET)
     assert answer.verdict == ("proved" if entry.lossless else "lossy")
     assert bool(answer.witness) == (answer.verdict == "lossy")
@@ -171,7 +171,7 @@ def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -
     answer = prove_box(box_of(ALL["block-tokenwise-residual"]), 0, 20)
     assert answer.verdict == "proved"
     assert answer.is_elsewhere
-    again = harder(answer)
+    again = larger_box(answer)
     assert again == Box("block-tokenwise-residual", ("a", "b", "c"), ("a", "b", "c"), 2)
     rows = {
         "p": {(0,): ["1/2", "1/2", 0]},
@@ -186,7 +186,7 @@ def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -
 
 
 def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None:
-    tokens = ladder(ALL["tli-q-permuted"])
+    tokens = escalation(ALL["tli-q-permuted"])
     assert [(one.target, one.drafter, one.lookahead) for one in tokens] == [
         (("a", "b", "c"), ("b", "c", "d"), 1),
         (("a", "b", "c"), ("b", "c", "d"), 2),
@@ -194,11 +194,11 @@ def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None
     ]
     first = box_of(ALL["block-psi-given-more"])
     assert first == Box("block-psi-given-more", ("a", "b", "ab"), ("a", "b"), 1)
-    second = harder(Answer(first, "proved"))
+    second = larger_box(Answer(first, "proved"))
     assert second == Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
-    third = harder(Answer(second, "open"))
+    third = larger_box(Answer(second, "open"))
     assert third == replace(first, lookahead=2)
-    assert [harder(Answer(third, "open")), harder(Answer(first, "lossy"))] == [None, None]
+    assert [larger_box(Answer(third, "open")), larger_box(Answer(first, "lossy"))] == [None, None]
 
 
 @pytest.mark.deep

@@ -13,7 +13,7 @@ from specref.report.machine import as_json
 from specref.report.main_job import verification_document
 from specref.verification import cases_of, verify
 from specref.verification.dominance import BUDGET as OF_CLAIMS
-from specref.verification.everywhere import STOPPED, boxes_of, harder, prove_boxes
+from specref.verification.everywhere import STOPPED, boxes_of, larger_box, prove_boxes
 from specref.verification.reports import TRIED
 
 
@@ -70,7 +70,7 @@ def verify_everywhere(
     with executor_of(workers, cluster) as pool, progress(len(boxes), unit) as advance:
         answers = prove_boxes(boxes, seed, budget, pool, lambda answer: advance(1))
         while zoo and not any(answer.note == STOPPED for answer in answers):
-            again = {answer: box for answer in answers if (box := harder(answer))}
+            again = {answer: box for answer in answers if (box := larger_box(answer))}
             if not again:
                 break
             further = prove_boxes(tuple(again.values()), seed, budget, pool)

@@ -218,10 +218,10 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
 
 def box_of(entry: Entry) -> Box:
     """Where a step of the zoo is asked first."""
-    return ladder(entry)[0]
+    return escalation(entry)[0]
 
 
-def ladder(entry: Entry) -> tuple[Box, ...]:
+def escalation(entry: Entry) -> tuple[Box, ...]:
     """Where a step of the zoo is asked, until it is refuted."""
     if entry.id in QUESTIONS:
         return tuple(Box(entry.id, *shape) for shape in QUESTIONS[entry.id].shapes)
@@ -239,19 +239,19 @@ def ladder(entry: Entry) -> tuple[Box, ...]:
     return (first, replace(first, target=letters, drafter=letters))
 
 
-def harder(answer: Answer) -> Box | None:
+def larger_box(answer: Answer) -> Box | None:
     """Where to ask again for a bug of the zoo that is not refuted.
 
     Examples
     --------
     >>> two = ("a", "b")
-    >>> harder(Answer(Box("residual-argmax", two, two, 2), "proved")).target
+    >>> larger_box(Answer(Box("residual-argmax", two, two, 2), "proved")).target
     ('a', 'b', '$')
     """
     box = answer.box
     if box.rule not in ALL or box.lossless or answer.verdict not in ("proved", "open"):
         return None
-    boxes = ladder(ALL[box.rule])
+    boxes = escalation(ALL[box.rule])
     return dict(pairwise(boxes)).get(box)
 
 

@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,9 +190,24 @@ def assert_lossless(
         seconds=seconds,
         timeout=timeout,
     )
+    fail_or_warn(report, strict)
+    return report
+
+
+class Decided(Protocol):
+    """A report with a verdict."""
+
+    @property
+    def verdict(self) -> Verdict: ...
+    @property
+    def stopped(self) -> str | None: ...
+
+
+def fail_or_warn(report: Decided, strict: bool) -> None:
+    """Fail a test where a report is LOSSY or was stopped, and warn where it is INCONCLUSIVE."""
+    __tracebackhide__ = True
     inconclusive = report.verdict == Verdict.INCONCLUSIVE
     if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):
         raise AssertionError(str(report))
     if inconclusive:
-        warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
-    return report
+        warnings.warn(InconclusiveWarning(str(report)), stacklevel=3)

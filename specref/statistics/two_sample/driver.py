@@ -2,18 +2,17 @@
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from specref.spoiled import KIT, unspoiled
 from specref.statistics.campaign.drawing import Draw, Job, SamplerFailed, batches, drawn
-from specref.statistics.campaign.driver import InconclusiveWarning
-from specref.statistics.campaign.verdict import Verdict
+from specref.statistics.campaign.driver import fail_or_warn
 from specref.statistics.two_sample.bounds import PARTS, least_trials
 from specref.statistics.two_sample.test import TwoSample, TwoSampleReport
 from specref.statistics.two_sample.texts import Texts
@@ -155,11 +154,7 @@ def assert_same_law(
         seconds=seconds,
         timeout=timeout,
     )
-    inconclusive = report.verdict == Verdict.INCONCLUSIVE
-    if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):
-        raise AssertionError(str(report))
-    if inconclusive:
-        warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
+    fail_or_warn(report, strict)
     return report
 
 
@@ -170,14 +165,9 @@ class _Side:
     name: str
 
 
-class _Nameless:
-    """A picklable sampler that takes and ignores a name, as samplers of campaigns do."""
-
-    def __init__(self, sampler: TextSampler) -> None:
-        self.sampler = sampler
-
-    def __call__(self, name: str, trials: int, rng: np.random.Generator) -> Texts:
-        return self.sampler(trials, rng)
+def _nameless(sampler: TextSampler, name: str, trials: int, rng: np.random.Generator) -> Texts:
+    """What a sampler gives that takes no name, called as samplers of campaigns are."""
+    return sampler(trials, rng)
 
 
 def _jobs(
@@ -187,7 +177,7 @@ def _jobs(
     sides = [("speculative", speculative), ("plain", plain)]
     for trials in batches(budget):
         for (name, sampler), child in zip(sides, seeds.spawn(2), strict=True):
-            draw = Draw(_Nameless(sampler), name, trials, child)
+            draw = Draw(partial(_nameless, sampler), name, trials, child)
             yield _Side(name), trials, draw
 
 
