@@ -27,7 +27,7 @@ from specref.cli.cluster import ctrl_c_later, worker_processes
 from specref.cli.group import progress
 from specref.pairs import Case
 from specref.rules import RULES, Rule
-from specref.verification import AlgorithmReport, cases_of, main_job, sampled
+from specref.verification import AlgorithmReport, cases_of, main_job
 from specref.verification.rules import RuleReport
 from specref.verification.situations import TOY_PAIRS
 
@@ -301,12 +301,12 @@ def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_job")
 def test_verify_fails_on_a_planted_bug_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples are of the wrong algorithm; every exact check still holds."""
-    right = sampled.tabulate
+    right = main_job.tabulate
 
     def lossless_but_other(algorithm, *arguments):
         return right("slem" if algorithm == "standard" else algorithm, *arguments)
 
-    monkeypatch.setattr(sampled, "tabulate", lossless_but_other)
+    monkeypatch.setattr(main_job, "tabulate", lossless_but_other)
     result = run("verify")
     assert result.exit_code == 1
     assert "standard: Monte Carlo" in result.output

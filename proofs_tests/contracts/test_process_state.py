@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specref.contracts import process_state
-from specref.contracts.process_state import available, bounded_memory, turn
+from specref.contracts.process_state import available, bounded_memory, exclusively
 from specref.contracts.timeout import HungError
 
 
@@ -22,15 +22,15 @@ def counted(done: list[str]) -> Callable[[], Callable[[], None]]:
 
 def test_a_turn_is_begun_and_undone_once() -> None:
     done: list[str] = []
-    with turn(counted(done)):
+    with exclusively(counted(done)):
         assert done == ["begun"]
     assert done == ["begun", "undone"]
 
 
 def test_a_turn_within_a_turn_begins_and_undoes_its_own() -> None:
     outer, inner = list[str](), list[str]()
-    with turn(counted(outer)):
-        with turn(counted(inner)):
+    with exclusively(counted(outer)):
+        with exclusively(counted(inner)):
             assert (outer, inner) == (["begun"], ["begun"])
         assert (outer, inner) == (["begun"], ["begun", "undone"])
     assert outer == ["begun", "undone"]
@@ -40,10 +40,10 @@ def test_a_beginning_that_fails_gives_its_turn_back() -> None:
     def fails() -> Callable[[], None]:
         raise ValueError("no state")
 
-    with pytest.raises(ValueError, match="no state"), turn(fails):
+    with pytest.raises(ValueError, match="no state"), exclusively(fails):
         pass
     done: list[str] = []
-    with turn(counted(done)):
+    with exclusively(counted(done)):
         pass
     assert done == ["begun", "undone"]
 
@@ -55,9 +55,9 @@ def test_an_undoing_that_fails_gives_its_turn_back() -> None:
 
         return undo
 
-    with pytest.raises(ValueError, match="no undoing"), turn(begin):
+    with pytest.raises(ValueError, match="no undoing"), exclusively(begin):
         pass
-    with turn(counted([])):
+    with exclusively(counted([])):
         pass
 
 
@@ -67,12 +67,12 @@ def test_who_waits_too_long_for_a_turn_is_told(monkeypatch: pytest.MonkeyPatch) 
 
     def other() -> None:
         try:
-            with turn(counted([])):
+            with exclusively(counted([])):
                 pass
         except BaseException as error:
             errors.append(error)
 
-    with turn(counted([])):
+    with exclusively(counted([])):
         waiting = Thread(target=other)
         waiting.start()
         waiting.join(60)

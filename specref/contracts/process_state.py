@@ -24,7 +24,7 @@ _MINE: ContextVar[bool] = ContextVar("specref_turn", default=False)
 
 
 @contextmanager
-def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
+def exclusively(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     """Hold the lock, and the state set by `begin`, until leaving.
 
     A call that does not return in time loses the lock, and what `begin` did is undone then. The
@@ -144,7 +144,7 @@ def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
         seed_all(seed)
         return stack.close
 
-    with turn(begin), one_thread():
+    with exclusively(begin), one_thread():
         yield
 
 
@@ -175,7 +175,7 @@ def global_randomness(rng: np.random.Generator) -> Iterator[None]:
 
     Only one call at a time: checks in other threads wait.
     """
-    with turn(partial(_seeded, int(rng.integers(2**31)))):
+    with exclusively(partial(_seeded, int(rng.integers(2**31)))):
         yield
 
 

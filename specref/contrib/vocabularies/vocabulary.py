@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from specref.vocabulary import Vocabulary
-
-Identity: TypeAlias = Literal["string", "bytes"]
 
 
 class DuplicateBytesError(ValueError):

@@ -7,15 +7,12 @@ where each of its terms is.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.deadline import look
 from specref.proofs.everywhere.polynomials import Polynomial, Terms
 
 MOST_TERMS = 2_000
-Group: TypeAlias = tuple[int, ...]
-"""Variables of a row; the number of the rest is minus that of the first, minus 1."""
 
 
 def homogeneous(polynomial: Polynomial, row_of: Callable[[int], object]) -> Terms | None:
