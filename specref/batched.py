@@ -23,16 +23,12 @@ Verify: TypeAlias = Callable[..., Blocks]
 class Batch:
     """What one call is given, and its coins.
 
-    Attributes
-    ----------
-    p : ndarray, shape (B, K + 1, V)
-    q : ndarray, shape (B, K, V)
-    drafts : ndarray of int, shape (B, K)
-        -1 after the last draft of a row.
-    lens : ndarray of int, shape (B,)
-        How many drafts each row has.
-    accept : ndarray, shape (B, K)
-    race : ndarray, shape (B, V)
+    * `p` (ndarray, shape (B, K + 1, V))
+    * `q` (ndarray, shape (B, K, V))
+    * `drafts` (ndarray of int, shape (B, K)): -1 after the last draft of a row.
+    * `lens` (ndarray of int, shape (B,)): How many drafts each row has.
+    * `accept` (ndarray, shape (B, K))
+    * `race` (ndarray, shape (B, V))
     """
 
     p: Floats
@@ -125,12 +121,9 @@ def verifier(
 ) -> Verify:
     """A batched verification in which some parts are replaced.
 
-    Returns
-    -------
-    callable
-        (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
-        blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins`
-        is needed; without `lens`, rows end at their first -1.
+    * returns: (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
+      blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins` is
+      needed; without `lens`, rows end at their first -1.
 
     Examples
     --------

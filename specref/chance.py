@@ -328,13 +328,8 @@ def shown(
 ) -> str:
     """A row for people: of a long one, the largest entries and their tokens.
 
-    Parameters
-    ----------
-    weights : iterable of Fraction or float
-    drawn : int, optional
-        A token that is shown of a long row, too.
-    words : sequence of str
-        How each entry is written, by default as it is.
+    * `drawn`: A token that is shown of a long row, too.
+    * `words`: How each entry is written, by default as it is.
 
     Examples
     --------
@@ -431,21 +426,12 @@ def enumerate_paths(
     16th later one, what it asks on the prefix is compared with what it asked when the prefix was
     recorded.
 
-    Parameters
-    ----------
-    program : callable
-        Takes a `Chance`, returns a hashable outcome.
-    max_paths : int
-        Where to give up.
-    twice : bool
-        Run these paths again as a whole, and compare what they return, too.
-
-    Raises
-    ------
-    TooManyPathsError
-        More than `max_paths` paths, or more than 1,000 decisions on one path.
-    OutsideChanceError
-        Two runs with the same choices ask, or return, different things.
+    * `program`: Takes a `Chance`, returns a hashable outcome.
+    * `max_paths`: Where to give up.
+    * `twice`: Run these paths again as a whole, and compare what they return, too.
+    * raises `TooManyPathsError`: More than `max_paths` paths, or more than 1,000 decisions on one
+      path.
+    * raises `OutsideChanceError`: Two runs with the same choices ask, or return, different things.
     """
     pending: list[tuple[Sequence[int], Probability, Sequence[Request]]]
     pending = [((), Fraction(1), ())]

@@ -15,12 +15,10 @@ from specref.arrays import Floats, Ints
 class Coins:
     """The randomness of verifying a batch of drafts.
 
-    Attributes
-    ----------
-    accept : ndarray, shape (trials, lookahead)
-        Uniforms in [0, 1): draft i is accepted iff accept[i] < p / q.
-    race : ndarray, shape (trials, V)
-        Exponential noise: the last token, residual or bonus, is argmin race / weight.
+    * `accept` (ndarray, shape (trials, lookahead)): Uniforms in [0, 1): draft i is accepted iff
+      accept[i] < p / q.
+    * `race` (ndarray, shape (trials, V)): Exponential noise: the last token, residual or bonus, is
+      argmin race / weight.
     """
 
     accept: Floats
@@ -50,11 +48,8 @@ def draw_coins(trials: int, lookahead: int, size: int, rng: np.random.Generator)
 def race_winner(weights: Floats, race: Floats) -> Ints:
     """The token argmin race / weight: law norm(weights) if the race is exponential noise.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (..., V)
-        Non-negative, not all 0; need not sum to 1.
-    race : ndarray, shape (..., V)
+    * `weights` (ndarray, shape (..., V)): Non-negative, not all 0; need not sum to 1.
+    * `race` (ndarray, shape (..., V))
 
     Examples
     --------

@@ -29,27 +29,15 @@ def as_distribution(
 ) -> Probabilities:
     """Validate a probability vector; nothing is renormalised.
 
-    Parameters
-    ----------
-    values : array_like, shape (V,)
-        Floats, or exact numbers: `Fraction`, `int`, or strings such as ``"1/3"``.
-    name : str
-        What the vector is called in error messages.
-    size : int, optional
-        The length that is expected.
-
-    Returns
-    -------
-    ndarray, shape (V,)
-        Read-only; float64, or object (of `Fraction`) when every entry is exact.
-
-    Raises
-    ------
-    TypeError
-        An entry is not a real number, or exact and float entries are mixed.
-    ValueError
-        Wrong length, a negative or NaN entry, or a sum other than 1 (exactly for
-        exact entries, within 1e-9 for floats).
+    * `values` (array_like, shape (V,)): Floats, or exact numbers: `Fraction`, `int`, or strings
+      such as ``"1/3"``.
+    * `name`: What the vector is called in error messages.
+    * `size`: The length that is expected.
+    * returns: ndarray, shape (V,): Read-only; float64, or object (of `Fraction`) when every entry
+      is exact.
+    * raises `TypeError`: An entry is not a real number, or exact and float entries are mixed.
+    * raises `ValueError`: Wrong length, a negative or NaN entry, or a sum other than 1 (exactly
+      for exact entries, within 1e-9 for floats).
 
     Examples
     --------
@@ -178,10 +166,8 @@ def residual(p: Probabilities, q: Probabilities) -> Probabilities:
     Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2. `q` may be a
     sub-probability: its missing mass is the chance that nothing was submitted.
 
-    Raises
-    ------
-    ValueError
-        `p` nowhere exceeds `q`: then a rejection is impossible and no residual exists.
+    * raises `ValueError`: `p` nowhere exceeds `q`: then a rejection is impossible and no residual
+      exists.
 
     Examples
     --------
@@ -280,11 +266,8 @@ def push_forward(
 def with_temperature(p: Probabilities, temperature: Probability) -> Probabilities:
     """Sharpen or flatten: norm(p ** (1 / temperature)); temperature 0 is the first argmax.
 
-    Raises
-    ------
-    ValueError
-        A negative temperature; or, for exact `p`, one whose inverse is not a whole number
-        (the result would be irrational).
+    * raises `ValueError`: A negative temperature; or, for exact `p`, one whose inverse is not a
+      whole number (the result would be irrational).
 
     Examples
     --------
@@ -306,10 +289,7 @@ def with_temperature(p: Probabilities, temperature: Probability) -> Probabilitie
 def top_k(p: Probabilities, k: int) -> Probabilities:
     """Keep the `k` likeliest tokens and renormalise; ties go to the lower id.
 
-    Raises
-    ------
-    ValueError
-        `k` < 1.
+    * raises `ValueError`: `k` < 1.
 
     Examples
     --------
@@ -326,10 +306,7 @@ def top_p(p: Probabilities, mass: Probability) -> Probabilities:
 
     The token that crosses `mass` is kept; ties go to the lower id.
 
-    Raises
-    ------
-    ValueError
-        `mass` is not in (0, 1].
+    * raises `ValueError`: `mass` is not in (0, 1].
 
     Examples
     --------

@@ -79,23 +79,10 @@ def first_tokens(
 ) -> Law:
     """The law of the first `length` tokens of a decode loop, or up to EOS.
 
-    Parameters
-    ----------
-    after : callable
-        The text so far -> {block: probability}, the law of the next iteration.
-    vocabulary : Vocabulary
-        Of the target.
-    length : int
-
-    Returns
-    -------
-    dict
-        {tokens: probability}
-
-    Raises
-    ------
-    ValueError
-        An iteration emits nothing.
+    * `after`: The text so far -> {block: probability}, the law of the next iteration.
+    * `vocabulary`: Of the target.
+    * returns: {tokens: probability}
+    * raises `ValueError`: An iteration emits nothing.
 
     Examples
     --------
@@ -123,12 +110,8 @@ def first_tokens_carrying(
     Iterations meet in the text so far and in what is handed on: paths that share both are merged,
     and each such state is continued once.
 
-    Parameters
-    ----------
-    after : callable
-        (text so far, what was handed on) -> {(block, what is handed on): probability}.
-    start
-        What the first iteration is given.
+    * `after`: (text so far, what was handed on) -> {(block, what is handed on): probability}.
+    * `start`: What the first iteration is given.
     """
     finished: Law = {}
     unfinished: dict[tuple[Tokens, Carried], Probability] = {((), start): 1}

@@ -14,12 +14,8 @@ from typing import Any
 def public_names(file: str, package: str = "") -> tuple[list[str], Callable[[str], Any]]:
     """The public names of a package, and its ``__getattr__``.
 
-    Parameters
-    ----------
-    file : str
-        Its ``__init__.py``.
-    package : str, optional
-        Its name, where it lists modules.
+    * `file`: Its ``__init__.py``.
+    * `package`: Its name, where it lists modules.
 
     Examples
     --------

@@ -11,11 +11,7 @@ from types import MappingProxyType
 class Package:
     """A package and the oldest version that will do.
 
-    Attributes
-    ----------
-    name : str
-        As the registry spells it.
-    least : str
+    * `name`: As the registry spells it.
     """
 
     name: str
@@ -49,11 +45,7 @@ class Package:
 class Part:
     """Packages that one use of specref needs: an extra of the same name.
 
-    Attributes
-    ----------
-    packages : tuple of Package
-    gives : str
-        What they are for.
+    * `gives`: What they are for.
     """
 
     packages: tuple[Package, ...]

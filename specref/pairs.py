@@ -22,17 +22,10 @@ SEEDED_PAIRS: dict[Profile, int] = {"quick": 10, "standard": 40, "thorough": 150
 class Pair:
     """A target and a drafter to try a rule on.
 
-    Attributes
-    ----------
-    name : str
-    target, drafter : Model
-        With exact probabilities.
-    contexts : tuple
-        Contexts to start from, target ids.
-    by_text : bool
-        Whether each tokeniser reads every text of the other: what SLEM and SLRS need.
-    longest_lookahead : int
-        Beyond it the joint law of a block gets too large to enumerate.
+    * `target`, `drafter`: With exact probabilities.
+    * `contexts`: Contexts to start from, target ids.
+    * `by_text`: Whether each tokeniser reads every text of the other: what SLEM and SLRS need.
+    * `longest_lookahead`: Beyond it the joint law of a block gets too large to enumerate.
     """
 
     name: str
@@ -78,10 +71,8 @@ def cases(pairs: Sequence[Pair], profile: Profile) -> Iterator[Case]:
 def toy_pairs(profile: Profile = "quick") -> tuple[Pair, ...]:
     """Equal, disjoint, nested and overlapping vocabularies; zeros, ties, point masses, EOS.
 
-    Parameters
-    ----------
-    profile : {"quick", "standard", "thorough"}
-        The larger ones add pairs with pseudo-random rows, reproducible by name.
+    * `profile` ({"quick", "standard", "thorough"}): The larger ones add pairs with pseudo-random
+      rows, reproducible by name.
 
     Examples
     --------

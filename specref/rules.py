@@ -412,10 +412,7 @@ RULES: Mapping[str, Rule] = _table(
 def rule_of(algorithm: str) -> Rule:
     """The rule of a name.
 
-    Raises
-    ------
-    ValueError
-        There is none.
+    * raises `ValueError`: There is none.
     """
     if algorithm not in RULES:
         raise ValueError(f"algorithm = {algorithm!r}: expected one of {', '.join(RULES)}")

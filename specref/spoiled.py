@@ -39,18 +39,10 @@ class SpoiledError(RuntimeError):
 def unspoiled(rooms: tuple[str, ...] = (), judged: str = "the rule") -> Iterator[None]:
     """Raise unless the judge is afterwards what it was before; it is put back either way.
 
-    Parameters
-    ----------
-    rooms : tuple of str
-        Packages whose loaded modules are watched besides `JUDGES`. What is added to these is no
-        matter: they load their parts late.
-    judged : str
-        What runs, for the message.
-
-    Raises
-    ------
-    SpoiledError
-        Something was replaced, added or deleted; the first name is told.
+    * `rooms`: Packages whose loaded modules are watched besides `JUDGES`. What is added to these
+      is no matter: they load their parts late.
+    * `judged`: What runs, for the message.
+    * raises `SpoiledError`: Something was replaced, added or deleted; the first name is told.
 
     Examples
     --------

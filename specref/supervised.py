@@ -64,10 +64,7 @@ def supervised(work: Callable[[Notes], int]) -> NoReturn:
     process is sent, and ends if this one is killed (on Linux). Where processes cannot be forked,
     the work is done in this one.
 
-    Parameters
-    ----------
-    work : callable
-        Returns an exit code.
+    * `work`: Returns an exit code.
     """
     notes = Notes()
     if not hasattr(os, "fork"):  # Windows

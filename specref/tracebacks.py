@@ -24,10 +24,7 @@ MOST_FRAMES = 20
 def own_traceback(error: BaseException) -> TracebackType | None:
     """The traceback of an error, from the first frame on that is not the kit's.
 
-    Returns
-    -------
-    traceback or None
-        None if the kit itself raised.
+    * returns: None if the kit itself raised.
 
     Examples
     --------
@@ -70,14 +67,7 @@ def in_its_own_frames(error: BaseException | None) -> BaseException | None:
 def traceback_lines(error: BaseException | None) -> tuple[str, ...]:
     """The traceback of user code as lines, with the cause of its error; long ones are cut.
 
-    Parameters
-    ----------
-    error : exception or None
-
-    Returns
-    -------
-    tuple of str
-        Empty if the kit itself raised, or there is no error.
+    * returns: Empty if the kit itself raised, or there is no error.
 
     Examples
     --------

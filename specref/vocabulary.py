@@ -270,12 +270,9 @@ def intersection(target: Vocabulary, drafter: Vocabulary) -> dict[int, int]:
 def translate(tokens: Sequence[int], source: Vocabulary, vocabulary: Vocabulary) -> Tokens:
     """Token by token into another vocabulary; what it lacks is tokenised by its text.
 
-    Raises
-    ------
-    ValueError
-        A token id is out of range of `source`.
-    UntokenisableError
-        A token is neither in `vocabulary` nor a concatenation that greedy finds there.
+    * raises `ValueError`: A token id is out of range of `source`.
+    * raises `UntokenisableError`: A token is neither in `vocabulary` nor a concatenation that
+      greedy finds there.
 
     Examples
     --------

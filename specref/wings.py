@@ -75,10 +75,8 @@ def registered(table: Table) -> dict[str, EntryPoint]:
 def loaded(table: Table) -> Iterator[Any]:
     """What the entries of a table name, imported now.
 
-    Raises
-    ------
-    ImportError, AttributeError
-        An entry names what is not there; the message says which.
+    * raises `ImportError`, `AttributeError`: An entry names what is not there; the message says
+      which.
     """
     for entry in registered(table).values():
         found = entry.load()

@@ -37,24 +37,11 @@ def autoregressive(
 ) -> Lengths:
     """P(accepted length = 0), P(= 1), … of one iteration: nothing is ever submitted.
 
-    Parameters
-    ----------
-    target, drafter : Model
-    context : tuple of int
-        Target token ids.
-    lookahead : int
-        How many tokens are drafted.
-
-    Returns
-    -------
-    tuple of Fraction or float
-        As far as it is positive. Where nothing can be submitted (empty intersection,
-        lookahead 0), (1,).
-
-    Raises
-    ------
-    ValueError
-        Bad models, context or lookahead.
+    * `context`: Target token ids.
+    * `lookahead`: How many tokens are drafted.
+    * returns: As far as it is positive. Where nothing can be submitted (empty intersection,
+      lookahead 0), (1,).
+    * raises `ValueError`: Bad models, context or lookahead.
     """
     nothing = target.next_token(context) * 0
     return _lengths(target, context, lambda prefix: nothing)
@@ -65,10 +52,7 @@ def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int
 
     Leviathan et al. 2023, Theorem 3.5. Parameters and result as `autoregressive`.
 
-    Raises
-    ------
-    ValueError
-        The vocabularies differ; or as `autoregressive`.
+    * raises `ValueError`: The vocabularies differ; or as `autoregressive`.
 
     Examples
     --------

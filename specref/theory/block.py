@@ -35,10 +35,7 @@ def draft_rows(target: Model, drafter: Model, context: Tokens, lookahead: int) -
     For drafts over the target's own vocabulary. For another, `conditional_psi` of
     `target.vocabulary` and the drafter.
 
-    Raises
-    ------
-    ValueError
-        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
+    * raises `ValueError`: The vocabularies differ, a token id is out of range, or `lookahead` < 0.
 
     Examples
     --------
@@ -65,23 +62,10 @@ def draft_rows(target: Model, drafter: Model, context: Tokens, lookahead: int) -
 def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
 
-    Parameters
-    ----------
-    target : Model
-    context : tuple of int
-        Target token ids.
-    rows : mapping
-        {drafts: the (sub-)law over T of the next one}: `draft_rows` or `conditional_psi`.
-
-    Returns
-    -------
-    dict
-        {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
-
-    Raises
-    ------
-    ValueError
-        A row is not over the target's vocabulary.
+    * `context`: Target token ids.
+    * `rows`: {drafts: the (sub-)law over T of the next one}: `draft_rows` or `conditional_psi`.
+    * returns: {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
+    * raises `ValueError`: A row is not over the target's vocabulary.
 
     Examples
     --------
@@ -103,10 +87,7 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
 
     Parameters as `accepted_prefixes`.
 
-    Returns
-    -------
-    dict
-        {block: probability}.
+    * returns: {block: probability}.
 
     Examples
     --------

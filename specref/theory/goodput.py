@@ -24,19 +24,11 @@ NUMBER = (float, int, Fraction)
 def survival(acceptance: Acceptance, lookahead: int) -> tuple[Probability, ...]:
     """The probability that at least k drafts are accepted, for k = 0 … `lookahead`.
 
-    Parameters
-    ----------
-    acceptance : number, or sequence of at least `lookahead` numbers
-        Each in [0, 1].
-    lookahead : int
-        How many drafts are verified.
-
-    Raises
-    ------
-    TypeError
-        Something is not a number.
-    ValueError
-        A number is not in [0, 1], the sequence is empty or too short, or `lookahead` < 0.
+    * `acceptance` (number, or sequence of at least `lookahead` numbers): Each in [0, 1].
+    * `lookahead`: How many drafts are verified.
+    * raises `TypeError`: Something is not a number.
+    * raises `ValueError`: A number is not in [0, 1], the sequence is empty or too short, or
+      `lookahead` < 0.
 
     Examples
     --------
@@ -55,11 +47,8 @@ def survival(acceptance: Acceptance, lookahead: int) -> tuple[Probability, ...]:
 def checked_latencies(latencies: Rates) -> tuple[Probability, ...]:
     """The latencies as a tuple.
 
-    Raises
-    ------
-    ValueError
-        There is none for one token, one is not finite or less than the one before, or the
-        first is negative, or that of one token is not positive.
+    * raises `ValueError`: There is none for one token, one is not finite or less than the one
+      before, or the first is negative, or that of one token is not positive.
 
     Examples
     --------
@@ -91,24 +80,12 @@ def goodputs(
 
     One request is a batch of one, and K its lookahead. `allocation` says who gets the K drafts.
 
-    Parameters
-    ----------
-    requests : sequence of sequences of numbers in [0, 1]
-        For each request, the acceptance of each position given the earlier ones.
-    latencies : sequence
-        For 0, 1, … tokens, at least as many as there are requests and drafts together.
-    draft_cost : number >= 0
-        The time of one draft; 0 if drafts are there already, or free.
-
-    Returns
-    -------
-    tuple
-        Entry K: (requests + the K greatest survival probabilities) / time.
-
-    Raises
-    ------
-    ValueError
-        No requests; bad rates, latencies or `draft_cost`.
+    * `requests` (sequence of sequences of numbers in [0, 1]): For each request, the acceptance of
+      each position given the earlier ones.
+    * `latencies`: For 0, 1, … tokens, at least as many as there are requests and drafts together.
+    * `draft_cost` (number >= 0): The time of one draft; 0 if drafts are there already, or free.
+    * returns: Entry K: (requests + the K greatest survival probabilities) / time.
+    * raises `ValueError`: No requests; bad rates, latencies or `draft_cost`.
 
     Examples
     --------
@@ -137,10 +114,7 @@ def allocation(requests: Sequence[Rates], drafts: int) -> tuple[int, ...]:
     never grow along a request, so what is taken of it is a prefix, and no other choice of as
     many drafts has more expected tokens (a separable concave problem).
 
-    Raises
-    ------
-    ValueError
-        As `goodputs`, or there are fewer than `drafts` positions.
+    * raises `ValueError`: As `goodputs`, or there are fewer than `drafts` positions.
 
     Examples
     --------
@@ -162,17 +136,9 @@ def greedy_length(rates: Rates, latencies: Rates) -> int:
     A tie ends the walk: to go on and come back to the first among equals (`first_decline`) would
     see ahead.
 
-    Parameters
-    ----------
-    rates : sequence of numbers in [0, 1]
-        One for each draft; none gives 0.
-    latencies : sequence
-        For 0, 1, … tokens, at least one more than there are drafts.
-
-    Raises
-    ------
-    ValueError
-        As `goodputs`.
+    * `rates` (sequence of numbers in [0, 1]): One for each draft; none gives 0.
+    * `latencies`: For 0, 1, … tokens, at least one more than there are drafts.
+    * raises `ValueError`: As `goodputs`.
 
     Examples
     --------
@@ -205,17 +171,9 @@ def greedy_lengths(requests: Sequence[Rates], latencies: Rates) -> tuple[int, ..
     Kim et al. 2025, section 5, "Batch". For each total the choice of drafts is optimal
     (`allocation`); the total is, if latencies are linear or convex.
 
-    Parameters
-    ----------
-    requests : sequence of sequences of numbers in [0, 1]
-        Rates of each request.
-    latencies : sequence
-        For 0, 1, … tokens, at least as many as requests and drafts together.
-
-    Raises
-    ------
-    ValueError
-        As `goodputs`.
+    * `requests` (sequence of sequences of numbers in [0, 1]): Rates of each request.
+    * `latencies`: For 0, 1, … tokens, at least as many as requests and drafts together.
+    * raises `ValueError`: As `goodputs`.
 
     Examples
     --------

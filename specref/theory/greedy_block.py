@@ -36,24 +36,11 @@ class Node(NamedTuple):
 def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
     """min(p, q): the probability that the accepted drafts start with each prefix, where positive.
 
-    Parameters
-    ----------
-    target : Model
-        The law that the drafts are verified against, modified or not.
-    context : tuple of int
-        Target token ids.
-    rows : mapping
-        {drafts: the law of the next one}, `theory.block.draft_rows`.
-
-    Returns
-    -------
-    dict
-        {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
-
-    Raises
-    ------
-    ValueError
-        A row is not over the target's vocabulary.
+    * `target`: The law that the drafts are verified against, modified or not.
+    * `context`: Target token ids.
+    * `rows`: {drafts: the law of the next one}, `theory.block.draft_rows`.
+    * returns: {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
+    * raises `ValueError`: A row is not over the target's vocabulary.
 
     Examples
     --------

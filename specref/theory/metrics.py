@@ -18,23 +18,13 @@ from typing import Any
 class Iteration:
     """One logged iteration of a decode loop.
 
-    Parameters
-    ----------
-    verdicts : tuple of bool
-        One for each submitted draft; those after the first False may have been tossed, and
-        mean nothing.
-    emitted : int
-        How many tokens the text grew by: the accepted drafts and one more, or fewer if an
-        accepted EOS ended it.
-    request : int
-        Which text it belongs to.
-    rank : int
-        Which process logged it.
-
-    Raises
-    ------
-    ValueError
-        `emitted` is negative, or more than the accepted drafts and one more.
+    * `verdicts`: One for each submitted draft; those after the first False may have been tossed,
+      and mean nothing.
+    * `emitted`: How many tokens the text grew by: the accepted drafts and one more, or fewer if an
+      accepted EOS ended it.
+    * `request`: Which text it belongs to.
+    * `rank`: Which process logged it.
+    * raises `ValueError`: `emitted` is negative, or more than the accepted drafts and one more.
 
     Examples
     --------
@@ -75,10 +65,7 @@ Log = Sequence[Iteration]
 def acceptance_rate(log: Log) -> Fraction:
     """Accepted drafts over submitted drafts, pooled over all iterations.
 
-    Raises
-    ------
-    ValueError
-        Nothing was drafted.
+    * raises `ValueError`: Nothing was drafted.
 
     Examples
     --------
@@ -91,10 +78,7 @@ def acceptance_rate(log: Log) -> Fraction:
 def mean_accepted_length(log: Log) -> Fraction:
     """Accepted drafts per iteration, without the residual or bonus token.
 
-    Raises
-    ------
-    ValueError
-        The log is empty.
+    * raises `ValueError`: The log is empty.
 
     Examples
     --------
@@ -107,10 +91,7 @@ def mean_accepted_length(log: Log) -> Fraction:
 def tokens_per_iteration(log: Log) -> Fraction:
     """Emitted tokens per iteration, that is per evaluation of the target.
 
-    Raises
-    ------
-    ValueError
-        The log is empty.
+    * raises `ValueError`: The log is empty.
 
     Examples
     --------

@@ -61,10 +61,8 @@ def recursive_rejection(
     A rejection leaves norm((p - q)+) whichever token it was. With replacement that is all, in
     O(V drafts); without, q differs, and the recursion has up to V ** (drafts - 1) ends.
 
-    Raises
-    ------
-    ValueError
-        `drafts` is not an integer >= 1, or p and q differ in length. So all functions here.
+    * raises `ValueError`: `drafts` is not an integer >= 1, or p and q differ in length. So all
+      functions here.
 
     Examples
     --------
@@ -90,16 +88,9 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
 
     For deterministic drafts, as the top k of q, that is p of these, which is the optimum.
 
-    Parameters
-    ----------
-    p : ndarray, shape (V,)
-    law : mapping
-        {drafts: probability}: `transport.drafts_law`.
-
-    Raises
-    ------
-    ValueError
-        `law` is no law of tokens of p.
+    * `p` (ndarray, shape (V,))
+    * `law`: {drafts: probability}: `transport.drafts_law`.
+    * raises `ValueError`: `law` is no law of tokens of p.
 
     Examples
     --------
@@ -117,10 +108,7 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
 def k_seq(p: Probabilities, q: Probabilities, drafts: int, rho: Probability) -> Probability:
     """What k-SEQ accepts: 1 - (1 - beta)^k.
 
-    Raises
-    ------
-    ValueError
-        `rho` is not admissible.
+    * raises `ValueError`: `rho` is not admissible.
 
     Examples
     --------

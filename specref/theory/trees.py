@@ -76,29 +76,14 @@ def accepted_prefixes(
 ) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
 
-    Parameters
-    ----------
-    target, drafter : Model
-        Over the same vocabulary.
-    context : tuple of int
-        Target token ids.
-    branching : tuple of int
-        How many siblings are drafted at each depth.
-    rule : callable
-        `topdown` or `traversal`.
-    replacement : bool
-        Whether siblings may repeat.
-
-    Returns
-    -------
-    dict
-        {prefix: probability}, shorter ones first.
-
-    Raises
-    ------
-    ValueError
-        The vocabularies differ, a token id is out of range, or `branching` is not a tuple of
-        integers >= 1.
+    * `target`, `drafter`: Over the same vocabulary.
+    * `context`: Target token ids.
+    * `branching`: How many siblings are drafted at each depth.
+    * `rule`: `topdown` or `traversal`.
+    * `replacement`: Whether siblings may repeat.
+    * returns: {prefix: probability}, shorter ones first.
+    * raises `ValueError`: The vocabularies differ, a token id is out of range, or `branching` is
+      not a tuple of integers >= 1.
 
     Examples
     --------
@@ -128,10 +113,7 @@ def block_law(
 
     Parameters as `accepted_prefixes`.
 
-    Returns
-    -------
-    dict
-        {block: probability}.
+    * returns: {block: probability}.
 
     Examples
     --------

@@ -52,7 +52,8 @@ class AcceptanceTable:
     * `similarity_edges`, `acceptance_edges`: Where the second, third, … bin of an axis begins,
       increasing. The first begins at 0, the last ends at 1.
     * `counts`, `accepted`: Observations of each cell, and the sum of what they accepted.
-    * `otherwise`: The estimate for cells without observations; by default they raise.
+    * `otherwise` (number in [0, 1]): The estimate for cells without observations; by default they
+      raise.
     """
 
     similarity_edges: Edges

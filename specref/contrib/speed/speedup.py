@@ -45,8 +45,8 @@ def walltime_improvement(acceptance: Acceptance, lookahead: int, cost: Probabili
     over g + 1 tokens to last no longer than over one; `speed.latency` does not.
 
     * `acceptance`, `lookahead`: As `survival`.
-    * `cost`: c, the time of one draft over that of one pass of the target. A free drafter gains
-      `expected_block_length`.
+    * `cost` (number > 0): c, the time of one draft over that of a pass of the target; a free
+      drafter gains `expected_block_length`.
     * raises `ValueError`: As `survival`, or `cost` <= 0.
 
     Examples
