@@ -30,7 +30,7 @@ from specref.contracts.table import GENERATE
 from specref.examples import correct
 from specref.rules import RULES
 from specref.verification.exact import DrawnFromLaws
-from specref.zoo.parts.rowwise import as_verifier
+from specref.zoo.parts.batched import as_verifier
 
 OWN = {name: entry for name, entry in compared_with("block").items() if name.startswith("block-")}
 LOSSLESS = {name: entry for name, entry in OWN.items() if entry.lossless}

@@ -26,7 +26,7 @@ from specref.models import Model, hashed_model
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import ALL, CONTROLS, MUTANTS, Entry, batched, coins, speculative
 from specref.zoo.batched import BATCHES, EVERY
-from specref.zoo.parts.rowwise import as_verifier
+from specref.zoo.parts.batched import as_verifier
 
 F = Fraction
 V, K, CALLS = 4, 2, 1_500

@@ -18,7 +18,7 @@ from specref.vocabulary import Vocabulary
 from specref.zoo import ALL, siblings, trees
 from specref.zoo.fixtures import FIXTURES, ExactFixture
 from specref.zoo.parts.siblings import PAIRS, at_positions, changed, drawn_independently, judging
-from specref.zoo.parts.trees import traversed, with_rows, with_tree
+from specref.zoo.trees import traversed, with_rows, with_tree
 
 F = Fraction
 ENTRIES = (*siblings.ENTRIES, *trees.ENTRIES)

@@ -26,7 +26,8 @@ from specref.zoo import (
     total_variation_on,
 )
 from specref.zoo.parts.by_token import TLI, UNION, Submission, each, submitted
-from specref.zoo.parts.sampling_parameters import (
+from specref.zoo.parts.standard import verified
+from specref.zoo.sampling_parameters import (
     NEUTRAL,
     PARAMETERS,
     Parameters,
@@ -34,7 +35,6 @@ from specref.zoo.parts.sampling_parameters import (
     warped,
     with_parameters,
 )
-from specref.zoo.parts.standard import verified
 from specref.zoo.slem import matched
 
 F = Fraction

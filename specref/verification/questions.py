@@ -23,8 +23,8 @@ from specref.zoo import ALL
 from specref.zoo.entry import Entry
 from specref.zoo.fixtures import ExactFixture
 from specref.zoo.parts import block
-from specref.zoo.parts.sampling_parameters import warped
 from specref.zoo.parts.standard import argmax, speculative
+from specref.zoo.sampling_parameters import warped
 
 Shape: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], int]
 """The target's tokens, the drafter's, and the lookahead."""

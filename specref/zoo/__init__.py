@@ -41,8 +41,8 @@ from specref.zoo.fixtures import (
 from specref.zoo.parts import greedy_block as greedy_parts
 from specref.zoo.parts import siblings as sibling_parts
 from specref.zoo.parts.loop import TEXTS
-from specref.zoo.parts.sampling_parameters import WARPED_FIXTURES
 from specref.zoo.parts.standard import speculative
+from specref.zoo.sampling_parameters import WARPED_FIXTURES
 from specref.zoo.standard import (
     accept,
     bonus,

@@ -7,8 +7,7 @@ from specref.algorithms import traversal
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.topdown import Node, Tree
 from specref.zoo.parts.siblings import distinct
-from specref.zoo.parts.trees import drawn_independently, throughout, with_tree
-from specref.zoo.trees import ENTRIES
+from specref.zoo.trees import ENTRIES, drawn_independently, throughout, with_tree
 
 
 def declared(tree: Tree) -> Tree:

@@ -31,8 +31,8 @@ from specref.suggestions import did_you_mean
 from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
+from specref.zoo.parts.batched import as_verifier
 from specref.zoo.parts.loop import Generate
-from specref.zoo.parts.rowwise import as_verifier
 
 BY_DRAFTS = ("accept", "residual", "bonus")
 ROWWISE = ("smoke/", "replay/", "boundary/")
