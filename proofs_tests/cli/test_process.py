@@ -19,7 +19,7 @@ from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.cli.init import SUFFIXES, harness
 from specref.process import messages
-from specref.process.declared import read_declaration
+from specref.process.session import read_declaration
 
 QUICK = ("--only", "smoke/answers", "--only", "smoke/deterministic", "--only", "joint/wide")
 CONTRACT = Path(__file__).parents[2] / "docs" / "formats.md"

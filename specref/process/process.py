@@ -13,9 +13,8 @@ from specref.coins import Coins
 from specref.contracts.timeout import TIMEOUT
 from specref.probing.calls import CannotInterpretError
 from specref.probing.generator import is_intercepted
-from specref.process.declared import CLAIMS
 from specref.process.messages import batch_fields, coin_fields, read_blocks
-from specref.process.session import Session
+from specref.process.session import CLAIMS, Session
 
 SEEDS = 2**53
 KEYWORDS = {"coins": "coins", "seed": "rng"}

@@ -32,13 +32,11 @@ from specref.contrib.vocabularies import (
     overlap,
 )
 from specref.contrib.vocabularies.alphabet import byte_level
-from specref.contrib.vocabularies.files import read_published
+from specref.contrib.vocabularies.files import Published, Source, read_published
 from specref.contrib.vocabularies.formats import FORMATS
 from specref.contrib.vocabularies.page import vocabularies_markdown
 from specref.contrib.vocabularies.round_trips import round_trip
-from specref.contrib.vocabularies.sources import Published, Source
-from specref.contrib.vocabularies.summaries import summarise
-from specref.contrib.vocabularies.tables import PRINTED, measure, word_in
+from specref.contrib.vocabularies.tables import PRINTED, measure, summarise, word_in
 from specref.contrib.vocabularies.tokenisers import TOKENISERS
 from specref.theory import decompositions, spellings
 from specref.vocabulary import Vocabulary

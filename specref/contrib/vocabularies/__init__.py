@@ -1,9 +1,12 @@
 """Vocabularies of published models, from packages that carry them; what they have in common."""
 
-from specref.contrib.vocabularies.files import ChangedFileError, VocabularyNotInstalledError
+from specref.contrib.vocabularies.files import (
+    PUBLISHED,
+    ChangedFileError,
+    VocabularyNotInstalledError,
+)
 from specref.contrib.vocabularies.formats import VocabularyFileError, load, load_file
 from specref.contrib.vocabularies.overlap import Overlap, overlap
-from specref.contrib.vocabularies.sources import PUBLISHED
 from specref.contrib.vocabularies.vocabulary import DuplicateBytesError, RealVocabulary, Token
 
 __all__ = [

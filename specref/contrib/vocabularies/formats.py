@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specref.contrib.vocabularies.alphabet import byte_level, byte_speller, piece_bytes
-from specref.contrib.vocabularies.files import read_published
-from specref.contrib.vocabularies.sources import PUBLISHED
+from specref.contrib.vocabularies.files import PUBLISHED, read_published
 from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token
 
 NORMAL, USER_DEFINED, BYTE = 1, 4, 6

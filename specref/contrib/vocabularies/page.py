@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
+from specref.contrib.vocabularies.files import PUBLISHED
 from specref.contrib.vocabularies.overlap import Overlap
 from specref.contrib.vocabularies.round_trips import RoundTrip
-from specref.contrib.vocabularies.sources import PUBLISHED
-from specref.contrib.vocabularies.summaries import Decompositions
-from specref.contrib.vocabularies.tables import PRINTED, Counted, NotRun, Tables
+from specref.contrib.vocabularies.tables import PRINTED, Counted, Decompositions, NotRun, Tables
 from specref.contrib.vocabularies.tokenisers import TOKENISERS
 from specref.contrib.vocabularies.vocabulary import RealVocabulary
 
