@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
-from proofs_tests.pages import built, redirects, site, words  # noqa: E402
+from proofs_tests.pages import built, displayed, redirects, site, words  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -255,11 +255,18 @@ def with_pictures(app: Sphinx, error: Exception | None) -> None:
         redirects.write(Path(app.outdir))
 
 
+def complained(app: Sphinx) -> None:
+    """Warn of private words in what the program shows."""
+    for complaint in displayed.all_complaints():
+        logging.getLogger("words").warning(complaint)
+
+
 def setup(app: Sphinx) -> None:
     """Write pages before the others are read."""
     app.add_lexer("transcript", TextLexer)
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
+    app.connect("builder-inited", complained)
     app.connect("env-get-outdated", always)
     app.connect("source-read", arranged)
     app.connect("doctree-resolved", breakable)

@@ -196,7 +196,7 @@ class Rule:
     ) -> tuple[Probability, ...]:
         if self.accepted_lengths is None:
             raise ValueError(
-                f"rule {self.name!r}: no closed form of its accepted lengths is known"
+                f"rule {self.name!r}: no closed form of the number of accepted tokens is known"
             )
         return self.accepted_lengths(target, drafter, context, lookahead)
 

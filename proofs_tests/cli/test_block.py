@@ -27,7 +27,7 @@ def test_token_verification_is_not_taken_for_block_verification() -> None:
     text = " ".join(result.output.split())
     assert "rule block" in text
     assert "; they are those of 'standard'" in text
-    assert "FAILED · ACCEPTED LENGTHS" in text
+    assert "FAILED · ACCEPTED TOKENS" in text
     assert "LOSSY" not in text
 
 

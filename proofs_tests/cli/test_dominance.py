@@ -210,10 +210,10 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("rule", "formula", "budget", "code"),
     [
-        ("tli", "min(p, q), 0 for what the drafter lacks", "20", 1),
+        ("tli", "min(p, q), 0 for what the draft model lacks", "20", 1),
         ("union", "min(p, q / sum of q over both vocabularies)", "20", 1),
-        ("union", "min(p, q), 0 for what the drafter lacks", "20", 0),
-        ("union", "min(p, q), 0 for what the drafter lacks", "1e-9", 2),
+        ("union", "min(p, q), 0 for what the draft model lacks", "20", 0),
+        ("union", "min(p, q), 0 for what the draft model lacks", "1e-9", 2),
     ],
 )
 def test_a_wrong_formula_is_1_and_an_open_one_is_2(

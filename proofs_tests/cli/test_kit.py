@@ -353,7 +353,7 @@ def test_the_first_failure_is_said_at_once() -> None:
     only = ("--only", "smoke/answers", "--only", "joint/wide", "--only", "joint/deep")
     result = specref("check", *LOSSY[:3], *QUICK[2:], *only)
     (line,) = result.stderr.splitlines()
-    assert line.startswith("joint/wide failed: lossy law: the law is not the target's")
+    assert line.startswith("joint/wide failed: lossy law: the distribution is not the target's")
     assert line not in result.stdout
     assert specref("check", *LOSSY[:3], *QUICK[2:], *only, "--json", "-").stderr == ""
 

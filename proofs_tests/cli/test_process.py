@@ -123,7 +123,7 @@ def test_replay_waits_as_long_as_the_check_did(
 UPSIDE_DOWN = {
     "rng.random() < p[kept][drafts[kept]] / q": "rng.random() * p[kept][drafts[kept]] < q"
 }
-NAMING = "To have the bug named, if its law is that of a known one: --only joint"
+NAMING = "To identify a known bug, run again with --only joint"
 
 
 @pytest.mark.deep

@@ -110,7 +110,7 @@ def test_how_long_texts_take_is_said_before(
 def test_seconds_replace_the_power_that_is_asked_for() -> None:
     only = ("--only", "boundary/disjoint")
     result = specref("check", "examples.correct:verify", "-v", *only, "--seconds", "1")
-    assert "draws for 1 s: what would have been found" in " ".join(result.stdout.split())
+    assert "draws for 1 s: what would be detected" in " ".join(result.stdout.split())
     result = specref("check", "examples.correct:verify", "--seconds", "1", "--trials", "9")
     assert result.exit_code == 2
     assert "trials = 9: expected one of them" in result.stderr

@@ -85,7 +85,7 @@ def test_a_rule_without_a_closed_form_may_be_declared_and_its_lengths_are_not_ju
     report = check(step, contract="step", only=["joint/deep", "acceptance/deep"], detect_tv=0.15)
     assert report.exit_code == 0, report
     assert message(report, "acceptance/deep") == (
-        "no closed form of the accepted lengths of path-slrs is known"
+        "no closed form of the number of accepted tokens of path-slrs is known"
     )
 
 

@@ -117,7 +117,7 @@ def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: 
     for id_, message in failures.items():
         said = ("rows of a call resemble each other", "identical rows ", "the 64 identical rows ")
         assert message.startswith(said[1:] if "identical" in id_ else said[0]), (id_, message)
-        assert "the law is not the target's" not in message
+        assert "the distribution is not the target's" not in message
     if any(id_.startswith("joint") for id_ in failures):
         assert str(report.diagnosis).startswith("Blocks depend on each other")
         assert report.diagnosis is not None
@@ -150,7 +150,7 @@ def test_a_wrong_law_is_not_called_dependence(
     assert bool(report.summary.cause) >= diagnosed
     joint = [failure for failure in report.failures if failure.stage == "joint"]
     assert joint
-    said = ("the law is not the target's", "impossible: ")
+    said = ("the distribution is not the target's", "impossible: ")
     assert all(failure.message.startswith(said) for failure in joint)
     assert not any(failure.stage == "independence" for failure in report.failures)
     assert "depend on each other" not in shown
@@ -169,7 +169,7 @@ def test_a_wrong_law_that_wins_bets_on_dependence_leaves_those_open() -> None:
 
     results = {r.id: r for r in judged(always_0).results}
     assert results["joint/wide"].status == Status.FAILED
-    assert "the law is not the target's" in results["joint/wide"].message
+    assert "the distribution is not the target's" in results["joint/wide"].message
     open_ = results["independence/rows-wide"]
     assert open_.status == Status.NOT_RUN
     assert "blocked by joint/wide" in open_.message

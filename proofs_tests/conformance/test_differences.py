@@ -224,7 +224,7 @@ def test_of_several_failures_the_first_is_shown(found: Report) -> None:
     assert found.worst.id == "joint/probed"
     probed = next(one for one in found.results if one.id == "joint/probed").evidence
     lines = told("joint/probed", probed["difference"])
-    assert lines[0].endswith(": furthest off, in its exact law")
+    assert lines[0].endswith(": furthest off, in its exact distribution")
     assert " has " in lines[1]
     assert not any("observed" in line or "drawn" in line for line in lines)
     exact = probed["difference"]["blocks"]

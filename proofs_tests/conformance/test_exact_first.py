@@ -63,7 +63,7 @@ def test_smoke_samples_nothing_and_says_so() -> None:
     assert "boundary/rare-draft" not in {one.id for one in quick.results}
     assert quick.exit_code == 0
     assert not quick.has_power
-    assert "exact laws" in quick.power
+    assert "exact distributions" in quick.power
     assert not any(one.evidence.get("trials") for one in quick.results)
 
 

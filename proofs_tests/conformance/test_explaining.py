@@ -28,7 +28,7 @@ from specref.models import Model
 from specref.vocabulary import Tokens
 
 VERDICTS = "a row's block depends on other rows' verdicts: "
-LAWS = "a row's block depends on other rows' laws or drafts: "
+LAWS = "a row's block depends on other rows' distributions or drafts: "
 
 
 def explained(verify: Callable[..., Any], **claims: Any) -> str:
@@ -432,7 +432,7 @@ def test_what_strata_have_not_decided_in_time_says_nothing(
     rows: list[int] = []
     found = outcomes(verify, ["joint/wide", "strata/one-draft", "strata/laws-flat"],
                      advance=rows.append)  # fmt: skip
-    late = "blocked by joint/wide; other strata were tried for 0.3 s"
+    late = "blocked by joint/wide; other situations were tried for 0.3 s"
     assert found["strata/one-draft"].message == found["strata/laws-flat"].message == late
     assert 0 < asked[0] < 160
     assert sum(rows) > found["joint/wide"].evidence["trials"]

@@ -63,8 +63,8 @@ VERDICTS = [
         "no difference",
         ["TV ≥ 0.05", "only TV ≥ 0.2 by joint/deep"],
     ),
-    (STRATA, "no difference", ["2 strata", "0.05 to 0.1"]),
-    ([PASSED, STRATA[0]], "no difference", ["TV ≥ 0.05", "1 strata", "0.05"]),
+    (STRATA, "no difference", ["2 situations", "0.05 to 0.1"]),
+    ([PASSED, STRATA[0]], "no difference", ["TV ≥ 0.05", "1 situations", "0.05"]),
     ([PASSED, EDGE], "no difference", ["boundary/tiny"]),
     (
         [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.ACCEPTANCE)],
@@ -114,8 +114,8 @@ def test_all_checks_together_are_no_part() -> None:
 
 
 def test_a_greedy_sampler_has_no_law() -> None:
-    assert "no law was judged" in report(PASSED, greedy=True).verdict
-    assert "no law was judged" not in report(PASSED).verdict
+    assert "no distribution was judged" in report(PASSED, greedy=True).verdict
+    assert "no distribution was judged" not in report(PASSED).verdict
 
 
 def test_a_run_that_was_interrupted_decides_nothing() -> None:
@@ -208,7 +208,7 @@ def test_what_has_no_time_left_is_one_line_and_no_verdict_on_its_own() -> None:
     assert found.exit_code == 0
     (line,) = [one for one in str(found).splitlines() if one.startswith("NOT TRIED")]
     assert "strata/late-0; strata/late-1; strata/late-2 and 57 more" in line
-    assert "would have been found" in found.verdict
+    assert "would be detected" in found.verdict
     nothing = replace(found, results=tuple(late))
     assert (nothing.exit_code, nothing.law_not_reached) == (2, True)
 

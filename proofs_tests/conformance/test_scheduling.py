@@ -114,7 +114,7 @@ def test_too_few_blocks_are_no_pass() -> None:
     report = check(correct, only=["joint/deep"], seconds=1e-6)
     (result,) = report.results
     assert result.status == Status.INCONCLUSIVE
-    assert "8 trials are too few: nothing would have been found (" in result.message
+    assert "8 trials are too few: nothing would be detected (" in result.message
     assert "(seen " not in result.message  # [0, 1] says nothing
     assert report.exit_code == 2
 
@@ -126,7 +126,7 @@ def test_what_was_bought_is_said() -> None:
     if (
         result.status == Status.PASSED
     ):  # 0.5 s are enough on any machine that is not standing still
-        assert f"on fixtures TV ≥ {bought:.2g} would have been found" in report.verdict
+        assert f"on fixtures TV ≥ {bought:.2g} would be detected" in report.verdict
     assert "TV ≥ 0.01" not in report.verdict
     assert "draws for 0.5 s" in effort(report)
 

@@ -68,7 +68,7 @@ def test_law_without_exactness_is_said_to_be_none() -> None:
     (result,) = check(verify_bfloat16, only=["joint/probed"], **claims).results
     assert (result.status, result.message) == (
         Status.NOT_APPLICABLE,
-        "low precision: the law is not exact",
+        "low precision: the distribution is not exact",
     )
 
 

@@ -96,10 +96,19 @@ def asked(
 @pytest.mark.parametrize(
     ("sampler", "sentence"),
     [
-        (from_globals, "declares coins, but 48 changes of them left its block alone: it draws by"),
-        (from_rng, "declares coins, but 48 changes of them left its block alone: it draws by"),
-        (partly, "declares coins, but its block depends on what it draws by Generator.random"),
-        (without_reading, "they do not decide its block alone: equal coins give"),
+        (
+            from_globals,
+            "declares random numbers, but 48 changes of them left its block alone: it draws by",
+        ),
+        (
+            from_rng,
+            "declares random numbers, but 48 changes of them left its block alone: it draws by",
+        ),
+        (
+            partly,
+            "declares random numbers, but its block depends on what it draws by Generator.random",
+        ),
+        (without_reading, "they do not decide its block alone: equal random numbers give"),
     ],
 )
 def test_who_draws_elsewhere_is_told_where_and_judged_by_that(

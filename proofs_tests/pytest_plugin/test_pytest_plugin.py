@@ -109,7 +109,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     result.assert_outcomes(failed=1)
     failure = [line[1:].strip() for line in result.outlines if line.startswith("E  ")]
     message = failure[0].removeprefix("AssertionError: lossy law: joint/wide: ")
-    assert message.startswith("the law is not the target's: TV at least about 0.")
+    assert message.startswith("the distribution is not the target's: TV at least about 0.")
     assert failure[1] == "lossy, contract verify, seed 3, TV >= 0.05 is detected, alpha 1e-09"
     # A leniency of 10/7 is none of those that are known.
     assert re.match(r"joint/wide, .*: furthest off, in [\d,]+ blocks drawn there$", failure[2])
@@ -177,7 +177,7 @@ class TestExpectedFailures:
         result.assert_outcomes(xfailed=1)
         result.stdout.fnmatch_lines(
             ["XFAIL *[[]joint/wide] - *expected_failure: joint/wide: known to be lenient "
-             "(https://example.org/1; until 2999-12-31); the law is not the target's: *"]
+             "(https://example.org/1; until 2999-12-31); the distribution is not the target's: *"]
         )  # fmt: skip
 
     def test_passing_is_not(self, run, pytester: pytest.Pytester) -> None:

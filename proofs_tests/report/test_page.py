@@ -173,7 +173,7 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(
 ) -> None:
     text = Page(pages["passing"]).text
     assert passing.summary.headline in text
-    assert "Nothing is said of shapes, laws and ways of calling that are not listed" in text
+    assert "Not tested: shapes, distributions and call patterns that are not listed" in text
     assert "No difference was found there: these are the estimates" in text
     assert "V 5, 8, 37; lookahead 1; batch 1, 4, 32, 256" in text
     assert "neither coins nor lens is an optional parameter" in text
@@ -202,7 +202,7 @@ def test_the_headline_is_the_finding(
     page = Page(kit_html([report]))
     assert headline in page.text
     assert ("No difference" in page.text) == (report.exit_code == 0 and finding != Finding.LAW)
-    assert ("does not have the joint law" in page.text) == (
+    assert ("does not have the joint distribution" in page.text) == (
         finding in (Finding.LAW, Finding.DEPENDENCE)
     )
     assert page.problems == page.loaded == []
@@ -213,7 +213,7 @@ def test_the_headline_is_the_finding(
 def test_a_page_of_an_interrupted_run_is_no_pass(passing: Report) -> None:
     text = Page(kit_html([replace(passing, complete=False)])).text
     assert "Nothing can be said yet" in text
-    assert "would have been found on fixtures" not in text
+    assert "would be detected on fixtures" not in text
 
 
 def without_power(case: str) -> Report:
@@ -233,7 +233,7 @@ def test_no_power_is_claimed_that_a_run_did_not_have(case: str) -> None:
     assert not report.has_power
     assert report.power_on_fixtures == ""
     page = Page(kit_html([report]))
-    for claim in ("TV ≥ 0.05", "would have been found on", "999 times", "Dashed"):
+    for claim in ("TV ≥ 0.05", "would be detected on", "999 times", "Dashed"):
         assert claim not in page.text.replace(report.verdict, "")
     assert not [one for one in page.all("line") if one["class"] == "mark"]
     if report.exit_code == 0:
@@ -259,12 +259,12 @@ def test_shifts_are_not_claimed_of_a_run_that_failed_or_did_not_end(passing: Rep
 def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
     assert passing.has_power
     assert passing.detected_tv == 0.2
-    said = "on fixtures TV ≥ 0.2 would have been found"
+    said = "on fixtures TV ≥ 0.2 would be detected"
     assert passing.power_on_fixtures == said
     text = Page(pages["passing"]).text
-    assert "TV ≥ 0.2 would have been found on fixtures" in text  # the card
+    assert "TV ≥ 0.2 would be detected on fixtures" in text  # the card
     assert f"Dashed: 0.2; {said}." in text
-    assert "Differences as large as the verdict says would have been found there" in text
+    assert "Differences as large as the verdict says would be detected there" in text
     engine = replace(passing, options=replace(passing.options, contract=CONTRACTS["text"]))
     assert "on fixtures" not in Page(kit_html([engine])).text
     assert f"Dashed: 0.2; {CONTRACTS['text'].tried_on} TV ≥ 0.2" in Page(kit_html([engine])).text
@@ -276,7 +276,7 @@ def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
     coarse = replace(wide, evidence={**wide.evidence, "detectable_tv": 0.4})
     mixed = replace(passing, results=(replace(coarse, id="joint/small"), wide, *others))
     assert mixed.detected_tv == 0.2
-    assert mixed.power_on_fixtures.endswith("found, but only TV ≥ 0.4 by joint/small")
+    assert mixed.power_on_fixtures.endswith("detected, but only TV ≥ 0.4 by joint/small")
     assert replace(passing, results=(coarse,)).detected_tv == 0.4
     timed = replace(passing, options=replace(passing.options, seconds=10.0, detect_tv=None))
     fine = wide.evidence["detectable_tv"]
@@ -317,7 +317,7 @@ def test_a_counterexample_is_told_decision_by_decision(pages: dict[str, str]) ->
     assert "draft[0] 0 with probability 3/4 from (3/4, 1/4)" in text
     assert "token 0 p = 1/2, q = 3/4" in text
     assert "Lossless on every case" in Page(pages["proved"]).text
-    assert "nothing is said" in Page(pages["raised"]).text
+    assert "It raised an error: not tested" in Page(pages["raised"]).text
 
 
 def named(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
@@ -574,12 +574,12 @@ def test_commands_write_pages(tmp_path: Path) -> None:
 def test_a_page_of_an_engine_is_about_its_texts() -> None:
     one = engine(Speculating(), plain=sampling())
     text = Page(kit_html([check(one, contract="text", detect_tv=0.3)])).text
-    assert "The law of texts end-to-end/texts at prompt (0, 1): " in text
+    assert "The distribution of texts end-to-end/texts at prompt (0, 1): " in text
     assert "Texts, as token ids" in text
-    assert "Total variation of texts from the law that was given" in text
-    assert "Nothing is said of other prompts, lengths and settings, of other models" in text
+    assert "Total variation of texts from the distribution that was given" in text
+    assert "Not tested: other prompts, lengths and settings, other models" in text
     assert re.search(r"[\d,]+ of [\d,]+ drafts accepted in [\d,]+ texts", text)
-    assert "end-to-end/texts: evidence against the law after so many trials" in text
+    assert "end-to-end/texts: evidence against the distribution after so many trials" in text
     for word in ("completed block", "engine around", "numpy arrays", "rule not declared"):
         assert word not in text
 
@@ -591,7 +591,7 @@ def test_a_page_of_two_modes_shows_how_the_evidence_grew() -> None:
     text = Page(kit_html([report])).text
     assert report.exit_code == 1
     assert f"10^{found['log10_evidence']:.0f} evidence; 10^10 decides" in text
-    assert "Total variation of texts from those of plain mode" in text
+    assert "Total variation of texts from those of non-speculative decoding" in text
     trials, evidence = found["looks"][-1]
     assert (trials, evidence) == (found["trials"], found["log10_evidence"])
     assert report.growth[0].partition(": ")[2] in " ".join(str(report).split())

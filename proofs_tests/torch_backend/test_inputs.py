@@ -51,7 +51,7 @@ def model(size: int = 3, **config: Any) -> Any:
 
 ABC, ABCD = Tokens("abc"), Tokens("abcd")
 OTHER = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'slrs')"
-LAWS = "the laws of drafts are declared with standard, union, tli"
+LAWS = "the distributions of drafts are declared with standard, union, tli"
 ALL = "standard, union, tli, slem, slrs, autoregressive"
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (

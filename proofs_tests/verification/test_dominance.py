@@ -116,9 +116,11 @@ def test_rules_accept_at_given_rows_what_their_formulas_say(rule: str, formula: 
 
 
 def test_the_formula_of_another_rule_is_refuted() -> None:
-    answer = asked("tli", "min(p, q), 0 for what the drafter lacks", *PARTLY)
+    answer = asked("tli", "min(p, q), 0 for what the draft model lacks", *PARTLY)
     said = answer_sentence(answer)
-    assert said.startswith("What tli accepts is not min(p, q), 0 for what the drafter lacks: at ")
+    assert said.startswith(
+        "What tli accepts is not min(p, q), 0 for what the draft model lacks: at "
+    )
 
 
 @pytest.mark.deep

@@ -419,7 +419,9 @@ def test_mutants_of_the_step_are_mutants_of_the_verifier(name: str) -> None:
 def test_a_step_that_needs_more_coins_than_a_verifier_has_is_refused() -> None:
     p, q = np.tile(np.eye(V)[1], (1, K + 1, 1)), np.tile([0.0, 0.5, 0.5, 0], (1, K, 1))
     verify = as_verifier(MUTANTS["best-of-two"].step)
-    with pytest.raises(ValueError, match="site 'second draft': a verifier has no coin for it"):
+    with pytest.raises(
+        ValueError, match="site 'second draft': a verifier has no random number for it"
+    ):
         verify(p, q, np.array([[2, 1]]), rng=np.random.default_rng(0))
 
 

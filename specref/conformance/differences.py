@@ -256,7 +256,11 @@ def _excluded(case: CampaignCase, block: Tokens) -> Tokens | None:
 def told(id_: str, found: Difference) -> list[str]:
     """The worst block and the worst first token of a check, and the rows, line by line."""
     trials = found["trials"]
-    how = "in its exact law" if trials is None else f"in {trials:,} {found['of']} drawn there"
+    how = (
+        "in its exact distribution"
+        if trials is None
+        else f"in {trials:,} {found['of']} drawn there"
+    )
     lines = [f"{id_}, {found['place']}: furthest off, {how}"]
     block, first = found["blocks"][0], found["first_tokens"][0]
     lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block, trials)}")

@@ -56,13 +56,13 @@ def depends_on_others(judge: Judge) -> str:
     calls = f"{min(map(len, blocks.values()))} calls of each"
     if apart[KEPT] or apart[REJECTED]:
         return (
-            "a row's block depends on other rows' laws or drafts: beside rows with others, of "
-            f"which as many are kept, it has another law ({calls})"
+            "a row's block depends on other rows' distributions or drafts: next to rows with "
+            f"others, of which as many are kept, it has another distribution ({calls})"
         )
     if apart[KEPT[0], REJECTED[0]]:
         return (
-            "a row's block depends on other rows' verdicts: beside rows whose drafts are all "
-            f"kept it has another law than beside rows of which none is ({calls})"
+            "a row's block depends on other rows' verdicts: next to rows whose drafts are all "
+            f"kept it has another distribution than next to rows of which none is ({calls})"
         )
     return ""
 
@@ -314,7 +314,10 @@ def explained(
         if not late:
             return result
         seconds = result.seconds
-    why = f"blocked by {blocker(one.stage, before)}; other strata were tried for {EXPLAINING:g} s"
+    why = (
+        f"blocked by {blocker(one.stage, before)}; other situations were tried for "
+        f"{EXPLAINING:g} s"
+    )
     return one.result(Outcome(Status.NOT_RUN, why), seconds)
 
 

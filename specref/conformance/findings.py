@@ -19,7 +19,7 @@ MEANINGS: Mapping[Finding, str] = MappingProxyType(
         "it differs, and the first random decision with another probability than the rule's.",
         Finding.CONTRACT: "An answer is not one that the contract allows: its shape, its counts, "
         "an exception, an id outside of the vocabulary, an argument that was changed. The "
-        "distribution is judged once this is mended.",
+        "distribution is judged once this is fixed.",
         Finding.EDGE: "A random number at its end, such as u = 0, gives a token of probability 0, "
         "at a rate that matters. Compare with < instead of <=, and draw from [0, 1) in the dtype "
         "that is compared.",
@@ -28,10 +28,10 @@ MEANINGS: Mapping[Finding, str] = MappingProxyType(
         "that are rejected too often.",
         Finding.PLAIN: "The engine has another distribution than the given one without "
         "speculation, too: compare sampling parameters and models before speculation is blamed.",
-        Finding.UNANSWERED: "A call did not return in time, so that nothing is said of the "
-        "distribution. Raise --timeout, or look for a loop that does not end.",
+        Finding.UNANSWERED: "A call did not return in time, so that the distribution is not "
+        "judged. Raise --timeout, or look for a loop that does not end.",
         Finding.NOT_EXERCISED: "No draft token is known to have been accepted, so that nothing "
-        "was learned of speculation. Check that drafts are proposed, and by a drafter that is "
+        "was learned of speculation. Check that drafts are proposed, and by a draft model that is "
         "like the target.",
     }
 )

@@ -20,14 +20,15 @@ FEW = 8
 """Of what was not tried, so many are in the verdict."""
 VERDICTS: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
-    Finding.LAW: "LOSSY: the law is not the target's ({})",
-    Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
+    Finding.LAW: "LOSSY: the distribution is not the target's ({})",
+    Finding.CONTRACT: "BROKEN CONTRACT ({}); no check found a wrong distribution",
     Finding.EDGE: "EDGE of a random number: something impossible at a rate that matters ({})",
     Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
     "that it is lossy",
-    Finding.PLAIN: "PLAIN MODE IS OFF: without speculation its law is not the one given ({}); "
+    Finding.PLAIN: "THE BASELINE IS WRONG: without speculation its distribution is not the one "
+    "given ({}); "
     "speculation is not judged",
-    Finding.UNANSWERED: "NOT ANSWERED in time ({}); nothing found says that its law is off",
+    Finding.UNANSWERED: "NOT ANSWERED in time ({}); no check found a wrong distribution",
     Finding.NOT_EXERCISED: "NOT_EXERCISED: no draft is known to have been accepted ({}), so "
     "nothing was learned of speculation",
 }
@@ -373,8 +374,8 @@ class Report:
         """What would have been found, and where: nothing is said of anything else."""
         if self.capabilities.greedy:
             return (
-                "greedy=true: blocks and texts were compared with argmax, or with those of plain "
-                "mode, and no law was judged"
+                "greedy=true: blocks and texts were compared with argmax, or with those of "
+                "non-speculative decoding, and no distribution was judged"
             )
         parts = list(filter(None, (self.power_on_fixtures, self._power_in_strata())))
         usual = [result.evidence.get("usual_tv") for result in self.results]
@@ -385,10 +386,10 @@ class Report:
         exact = [one for one in self.results if one.exact and one.status == Status.PASSED]
         if not parts and exact:
             most = max(float(as_number(one.evidence["total_variation"])) for one in exact)
-            return f"{len(exact)} exact laws, TV at most {most:.1g}; nothing was sampled"
+            return f"{len(exact)} exact distributions, TV at most {most:.1g}; nothing was sampled"
         if not parts:
-            return "nothing was sampled, or not enough to say what would have been found"
-        return f"{'; '.join(parts)}; false alarms {self.alpha:g}"
+            return "nothing was sampled, or not enough to say what would be detected"
+        return f"{'; '.join(parts)}; false positives {self.alpha:g}"
 
     @property
     def has_power(self) -> bool:
@@ -420,7 +421,7 @@ class Report:
         least = f"{max(coarse.values(), default=0):.2g}"
         but = f", but only TV ≥ {least} by {', '.join(coarse)}" if coarse else ""
         told = f"{tv:g}" if tv == self.detect_tv else f"{tv:.2g}"
-        return f"{self.contract.tried_on} TV ≥ {told} would have been found{but}"
+        return f"{self.contract.tried_on} TV ≥ {told} would be detected{but}"
 
     def _detectable(self) -> dict[str, float]:
         """{id: the total variation that would have been found}, in a run that passed."""
@@ -436,7 +437,7 @@ class Report:
             return ""
         low, high = f"{min(found):.2g}", f"{max(found):.2g}"
         shifts = f"of {low}" if low == high else f"of {low} to {high}"
-        return f"in {len(found)} strata shifts {shifts}, as listed"
+        return f"in {len(found)} situations shifts {shifts}, as listed"
 
     def _shifts(self) -> list[float]:
         if self.exit_code or not self.complete or self.capabilities.greedy:

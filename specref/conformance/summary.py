@@ -32,8 +32,8 @@ HEADLINES: Mapping[Finding, str] = {
     Finding.LAW: "LOSSY: the output does not have the target's distribution",
     Finding.CONTRACT: "BROKEN CONTRACT: an answer is not one that the contract allows",
     Finding.EDGE: "EDGE: a random number at its end gives an impossible token",
-    Finding.ACCEPTANCE: "ACCEPTED LENGTHS are not those of the declared rule",
-    Finding.PLAIN: "PLAIN MODE IS OFF: without speculation it has not the distribution given",
+    Finding.ACCEPTANCE: "ACCEPTED TOKENS: their number is not that of the declared rule",
+    Finding.PLAIN: "THE BASELINE IS WRONG: without speculation it has not the distribution given",
     Finding.UNANSWERED: "NOT ANSWERED in time",
     Finding.NOT_EXERCISED: "NOT EXERCISED: no draft is known to have been accepted",
 }
@@ -48,10 +48,11 @@ WORDS: Mapping[Status, str] = {
 }
 ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
 NOT_COMPARED = (
-    "No known bug is named: they are told apart by blocks of single iterations on the fixtures, "
+    "No known bug is named: they are distinguished by blocks of single iterations on the "
+    "fixtures, "
     "and other checks than of these have failed."
 )
-BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
+BY_ITSELF = "To identify a known bug, run again with --only joint"
 SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
 
 
@@ -198,7 +199,7 @@ def _power(report: "Report") -> Iterator[str]:
         spread = f"{min(shifts):.2g} to {max(shifts):.2g}"
         least = sorted((one for one in report.strata if _drawn(one)), key=_shift)[:-4:-1]
         coarse = ", ".join(f"{_name(one)} {_shift(one):.2g}" for one in least)
-        said = f"{len(shifts)}: a shift of {spread} would have been found; least in {coarse}"
+        said = f"{len(shifts)}: a shift of {spread} would be detected; least in {coarse}"
         yield from wrapped(f"{'situations':11}{said}", " " * 11)
     if not exact and not shifts and not report.power_on_fixtures:
         yield from wrapped(report.power)
@@ -413,7 +414,7 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
         if shown.finding is not None:
             yield f"Docs: {address_of_finding(shown.finding)}"
     elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
-        yield "Accepted lengths were not judged: --rule RULE has that done, too."
+        yield "The number of accepted tokens was not judged: declare --rule RULE."
 
 
 def asking_for(report: "Report", id_: str) -> str:

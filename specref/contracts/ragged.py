@@ -354,7 +354,7 @@ class VerifyRagged(Protocol):
 class RaggedContract(VerifyContract):
     programs: ClassVar[bool] = False
     rows_said: ClassVar[str] = (
-        "rows are laws after temperature: a function that takes `temperature` is given "
+        "rows are distributions after temperature: a function that takes `temperature` is given "
         f"{', '.join(map('{:g}'.format, TEMPERATURES[:UNROUNDED]))}, in float64 also "
         f"{' and '.join(map('{:g}'.format, TEMPERATURES[UNROUNDED:]))}, "
         "for the requests of a call in turn, so "

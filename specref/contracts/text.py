@@ -215,8 +215,9 @@ class TextContract(Contract):
         """Raise an error unless it is an engine whose law can be judged jointly."""
         if not isinstance(implementation, Engine):
             raise TypeError(
-                f"implementation = {implementation!r}: expected an Engine, which has a law or a "
-                "plain mode to compare with (specref.contracts.text)"
+                f"implementation = {implementation!r}: expected an Engine, which has a "
+                "distribution or a "
+                "non-speculative decoding to compare with (specref.contracts.text)"
             )
         if implementation.law is None:
             return
@@ -225,8 +226,9 @@ class TextContract(Contract):
         except ValueError:
             raise ValueError(
                 f"tokens = {implementation.tokens}: expected fewer: the texts after a prompt are "
-                "judged jointly, and have more than 2,000,000 probabilities (without law, they "
-                "are compared with those of plain mode)"
+                "judged jointly, and have more than 2,000,000 probabilities (without "
+                "distribution, they "
+                "are compared with those of non-speculative decoding)"
             ) from None
 
 

@@ -32,14 +32,17 @@ def drawn_elsewhere(program: Program) -> str | None:
         repeated(program)
         by_coins, other = _compared(program)
     except UnequalRunsError as error:
-        return f"declares coins, but they do not decide its block alone: {error}"
+        return f"declares random numbers, but they do not decide its block alone: {error}"
     except CannotInterpretError:
         return None
     if other is None:
         return ""
     if by_coins:
-        return f"declares coins, but its block depends on what it draws by {other}, too"
-    return f"declares coins, but {TIMES} changes of them left its block alone: it draws by {other}"
+        return f"declares random numbers, but its block depends on what it draws by {other}, too"
+    return (
+        f"declares random numbers, but {TIMES} changes of them left its block alone: it "
+        f"draws by {other}"
+    )
 
 
 def _compared(program: Program) -> tuple[bool, Call | None]:

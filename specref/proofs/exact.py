@@ -169,7 +169,7 @@ def _decided(found: Proof, emitted: Law, step: Step, *arguments: Any) -> Proof:
     if one and not (found or asks_chance(step, *arguments)):
         raise OutsideChanceError(
             f"step takes no decision from chance: it asked for nothing and returned "
-            f"{min(emitted)}, where the target's law has {len(found.expected)} texts"
+            f"{min(emitted)}, where the target's distribution has {len(found.expected)} texts"
         )
     return found
 

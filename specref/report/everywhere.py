@@ -17,16 +17,15 @@ from specref.vocabulary import Vocabulary
 
 ABOUT = (
     "The question is about all rows of p and q over these vocabularies: zeros, ties, equal rows "
-    "and point masses included. Nothing is said of other numbers of tokens, nor of floats, "
+    "and point masses included. Not tested: other numbers of tokens, floats, "
     "kernels and random number generators."
 )
 FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
 NOT_SAID = (
-    "Nothing is said of other numbers of tokens or drafts, of contexts before the first draft, or "
-    "of EOS.",
-    "Nothing is said of a second draft (--tokens 2 --lookahead 2), of other numbers of tokens, of "
-    "contexts before the first draft, or of EOS.",
+    "Not tested: other numbers of tokens or drafts, contexts before the first draft, EOS.",
+    "Not tested: a second draft (--tokens 2 --lookahead 2), other numbers of tokens, contexts "
+    "before the first draft, EOS.",
 )
 
 
@@ -161,7 +160,7 @@ class EverywhereProof:
     paths: Whole
     flips: Annotated[Whole, "Conditions that were flipped."]
     solver_calls: Whole
-    error_bits: Annotated[Whole, "Numbers were told apart rightly, but for 2^-bits."]
+    error_bits: Annotated[Whole, "Numbers were distinguished rightly, but for 2^-bits."]
     seconds: Seconds
     witness: WitnessRecord | None
 

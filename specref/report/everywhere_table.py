@@ -111,7 +111,11 @@ def _where_lossy(answers: Sequence[Answer]) -> list[Part]:
     right = [answer for answer in lossy if answer.right]
     parts: list[Part] = []
     if lossy:
-        columns = [*BOX, Column("TV"), Column("at a witness (other rows uniform)", folds=True)]
+        columns = [
+            *BOX,
+            Column("TV"),
+            Column("at a counterexample (other rows uniform)", folds=True),
+        ]
         rows = [[*_box(a.box), a.total_variation, a.witness, where(a)] for a in lossy]
         table = Table([*columns, Column("where", folds=True)], rows)
         parts += [Heading("Where the lossy ones are lossy"), table]

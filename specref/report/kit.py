@@ -38,9 +38,10 @@ COLUMNS = (
 FEW = 6
 OWN = f"strata/{OWN_STRATUM}"
 SHIFTS = (
-    "strata: a shift is a change of the probability of a set of tokens, or of the mean of another "
+    "situations: a shift is a change of the probability of a set of tokens, or of the mean of "
+    "another "
     "of the {} features that are bet on, in one direction, averaged over the tokens of the "
-    "stratum. Nothing is said of other shapes, laws and ways of calling."
+    "situation. Not tested: other shapes, distributions and call patterns."
 )
 
 
@@ -139,7 +140,7 @@ def effort(report: Report) -> str:
 def _power(report: Report) -> str:
     seconds = report.options.seconds
     if seconds is not None:
-        return f"draws for {seconds:g} s: what would have been found is in each line"
+        return f"draws for {seconds:g} s: what would be detected is in each line"
     return f"set to detect TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
 
 

@@ -45,19 +45,19 @@ HEADLINES: Mapping[Finding, str] = {
     Finding.LAW: "Lossy",
     Finding.CONTRACT: "Broken contract",
     Finding.EDGE: "Something impossible at the edge of a random number",
-    Finding.ACCEPTANCE: "Accepted lengths are not the declared rule's",
-    Finding.PLAIN: "Plain mode is off",
+    Finding.ACCEPTANCE: "The number of accepted tokens is not the declared rule's",
+    Finding.PLAIN: "The baseline's distribution is wrong",
     Finding.UNANSWERED: "Not answered in time",
     Finding.NOT_EXERCISED: "Speculation was not exercised",
 }
 ASKS: Mapping[Stage, str] = {
     Stage.SMOKE: "does it answer in the right form?",
-    Stage.REPLAY: "is its block the one that the coins decide?",
+    Stage.REPLAY: "is its block the one that the random numbers decide?",
     Stage.BOUNDARY: "zeros, ties and the ends of uniforms",
-    Stage.JOINT: "is the law of the completed block the target's?",
-    Stage.ACCEPTANCE: "are accepted lengths those of the rule?",
+    Stage.JOINT: "is the distribution of the completed block the target's?",
+    Stage.ACCEPTANCE: "is the number of accepted tokens that of the rule?",
     Stage.INDEPENDENCE: "do rows share randomness?",
-    Stage.STRATA: "shapes, laws and ways of calling",
+    Stage.STRATA: "shapes, distributions and call patterns",
     Stage.ITERATIONS: "does it go on as it should?",
     Stage.END_TO_END: "whole texts",
 }
@@ -68,14 +68,15 @@ NUMBERS = ("number", "number")
 FURTHEST_OFF = (
     "The largest differences of probability come first. A block that is shorter than the "
     "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
-    "one block alone need not prove anything: the evidence is about the whole law."
+    "one block alone need not prove anything: the evidence is about the whole distribution."
 )
 EXACT = (
-    "The largest differences of probability come first. Both laws are exact: nothing was drawn."
+    "The largest differences of probability come first. Both distributions are exact: "
+    "nothing was sampled."
 )
 SCATTERED = (
     "No difference was found there: these are the estimates that are furthest from the target's "
-    "law."
+    "distribution."
 )
 
 
@@ -99,7 +100,7 @@ def _article(report: Report) -> Markup:
         section("Run it again", *_again(report)),
         _figures(report),
         section("Stages", _stages(report)),
-        section(f"The law of {of}", *_law(report)),
+        section(f"The distribution of {of}", *_law(report)),
         section("Evidence over trials", *_evidence(report)),
         section("Distance", *_distances(report)),
         section("Tokens of a block", *_lengths(report)),
@@ -138,33 +139,35 @@ def _meaning(report: Report) -> str:
     alpha = f"{report.alpha:g}"
     if report.lossy or report.lossy_as_expected:
         return (
-            "What it emits does not have the joint law of the target's own tokens. A lossless "
+            "What it emits does not have the joint distribution of the target's own tokens. A "
+            "lossless "
             f"sampler is called lossy with probability {alpha} at most, over all checks."
         )
     if report.exit_code or not report.complete:
         return "This is no pass: what is said below is all that is known."
     if not report.has_power:
         return (
-            f"Of its power: {report.power}. The checks below passed; nothing is said of anything "
-            "else, nor of the engine around the sampler."
+            f"Of its power: {report.power}. The checks below passed; nothing else was tested, nor "
+            "was the engine around the sampler."
         )
     left_out = (
-        "other prompts, lengths and settings, of other models, or of smaller differences."
+        "other prompts, lengths and settings, other models, and smaller differences."
         if report.contract.of_engines
-        else "shapes, laws and ways of calling that are not listed, of smaller differences, or of "
+        else "shapes, distributions and call patterns that are not listed, smaller differences, "
+        "and "
         "the engine around the sampler."
     )
     return (
-        "Differences as large as the verdict says would have been found there, 999 times in "
-        f"1,000; a lossless sampler is called lossy with probability {alpha} at most. Nothing "
-        f"is said of {left_out}"
+        "Differences as large as the verdict says would be detected there, 999 times in "
+        f"1,000; a lossless sampler is called lossy with probability {alpha} at most. Not "
+        f"tested: {left_out}"
     )
 
 
 def _figures(report: Report) -> Markup:
     counts = {status: number for status, number in report.counts.items() if number}
     tv = report.detected_tv
-    found = f"would have been found {report.contract.tried_on}"
+    found = f"would be detected {report.contract.tried_on}"
     decided = report.worst or next((one for one in report.failures if _looked_at(one)), None)
     told = {} if decided is None else decided.evidence
     evidence = told.get("log10_evidence")
@@ -183,7 +186,7 @@ def _figures(report: Report) -> Markup:
             *against,
             *(("", *_drafts(one)) for one in drafts),
             *([] if tv is None else [("", f"TV ≥ {tv:.3g}", found)]),
-            ("", f"{report.alpha:g}", "false alarms, all checks"),
+            ("", f"{report.alpha:g}", "false positives, all checks"),
             ("", f"{report.seconds:.1f} s", "of judging"),
         ]
     )
@@ -245,7 +248,7 @@ def _law(report: Report) -> list[str]:
         return []
     found = result.evidence["difference"]
     exact = found["trials"] is None
-    drawn = "its exact law" if exact else f"{found['trials']:,} {found['of']} drawn there"
+    drawn = "its exact distribution" if exact else f"{found['trials']:,} {found['of']} drawn there"
     where = f"{result.id} at {found['place']}: {drawn}."
     failed = EXACT if exact else FURTHEST_OFF
     titled = "Texts" if found["of"] == "texts" else "Completed blocks"
@@ -262,7 +265,7 @@ def _law(report: Report) -> list[str]:
         ),
         element("h3", f"p and q along {_name(found['blocks'][0])}"),
         table(
-            ("after", "p: the target's row", "q: the drafter's row"),
+            ("after", "p: the target's row", "q: the draft model's row"),
             (
                 (
                     str(tuple(row["prefix"])),
@@ -293,7 +296,9 @@ def _probabilities(
     return bars(
         entries,
         f"{title}: " + "; ".join(f"{name}: {told}" for name, told, _ in entries),
-        joined((f"{title}: ", legend(observed="its exact law" if trials is None else "seen"))),
+        joined(
+            (f"{title}: ", legend(observed="its exact distribution" if trials is None else "seen"))
+        ),
     )
 
 
@@ -322,7 +327,7 @@ def _evidence(report: Report) -> list[str]:
     said = (
         "Bets against the sampler start from 1, 10^0, and grow by what they win. Against a "
         "lossless sampler they reach 10^x, at any time, with probability 10^-x at most. At the "
-        "dashed line the law is decided."
+        "dashed line the distribution is decided."
     )
     return [
         element("p", said),
@@ -337,7 +342,7 @@ def _growth(result: CheckResult) -> Markup:
     told = "; ".join(f"10^{evidence:z.1f} after {trials:,}" for trials, evidence in looks)
     label = f"{result.id}: evidence {told}; 10^{threshold:.1f} decides"
     finite = [one for one in looks if math.isfinite(one[1])]
-    caption = f"{result.id}: evidence against the law after so many trials"
+    caption = f"{result.id}: evidence against the distribution after so many trials"
     drawn = curve(finite, threshold, label, caption) if finite else ""
     rows = ((f"{trials:,}", f"{evidence:z.2f}") for trials, evidence in looks)
     titles = ("trials", "log10 of the evidence")
@@ -359,7 +364,9 @@ def _distances(report: Report) -> list[str]:
     what = "the completed block from the target"
     if report.contract.of_engines:
         known = any("difference" in result.evidence for result in report.results)
-        what = "texts from " + ("the law that was given" if known else "those of plain mode")
+        what = "texts from " + (
+            "the distribution that was given" if known else "those of non-speculative decoding"
+        )
     caption = (
         f"Total variation of {what}, estimated, with an interval that holds for all "
         "places of a campaign together; of each campaign the place with the largest estimate. An "
@@ -392,7 +399,8 @@ def _lengths(report: Report) -> list[str]:
     if not pictures:
         return []
     told = (
-        "Accepted drafts and the token after them, at places with drafts. Accepted lengths are "
+        "Accepted drafts and the token after them, at places with drafts. Numbers of accepted "
+        "tokens are "
         "judged by the checks of stage acceptance, if a rule is declared."
     )
     return [element("p", told), element("div", *pictures, class_="pictures")]
@@ -439,7 +447,7 @@ def _tried(report: Report) -> list[str]:
         element("p", SHIFTS.format(len(FEATURES)), class_="soft"),
         *(element("p", line, class_="soft") for line in nowhere(report)),
         table(
-            ("stratum", "status", "tried", "shift that would have been found"),
+            ("stratum", "status", "tried", "shift that would be detected"),
             rows,
             ("name", "", "wide", "number"),
         ),

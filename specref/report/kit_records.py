@@ -37,9 +37,9 @@ from specref.report.forms import (
 DIFFERING = record(
     tokens=TOKENS,
     expected=PROBABILITY,
-    observed=said("Of an exact law what it has.", PROBABILITY),
+    observed=said("Of an exact distribution what it has.", PROBABILITY),
     count=said(
-        "Null where the law is exact; no whole number if the target continued blocks.",
+        "Null where the distribution is exact; no whole number if the target continued blocks.",
         optional(FLOAT),
     ),
 )
@@ -60,7 +60,7 @@ DEFINITIONS: dict[str, Schema] = {
         context=TOKENS,
         lookahead=WHOLE,
         of=one_of("blocks", "texts"),
-        trials=said("Null where the law is exact.", optional(WHOLE)),
+        trials=said("Null where the distribution is exact.", optional(WHOLE)),
         blocks=said("At most 8, the furthest off first.", listed(ref("differing"))),
         others=said(
             "Sums over all other blocks.",
@@ -69,7 +69,8 @@ DEFINITIONS: dict[str, Schema] = {
         first_tokens=said("At most 8, the furthest off first.", listed(ref("differing"))),
         rows=said(
             "p and q after each prefix of the first of the blocks; q is null where no draft may "
-            "come, or the drafter is not known. Of more than 12 tokens only the size of the row, "
+            "come, or the draft model is not known. Of more than 12 tokens only the size of the "
+            "row, "
             "how many entries are positive, and the largest ones, by token.",
             listed(record(prefix=TOKENS, p=ref("row"), q=optional(ref("row")))),
         ),
@@ -77,12 +78,12 @@ DEFINITIONS: dict[str, Schema] = {
 }
 EVIDENCE: dict[str, Schema] = {
     "trials": said("Blocks or texts that were drawn.", WHOLE),
-    "alpha": said("The chance of a false alarm in this check.", FLOAT),
+    "alpha": said("The chance of a false positive in this check.", FLOAT),
     "detectable_tv": said(
-        "A law that is so far off would have been found, 999 times in 1,000.", optional(FLOAT)
+        "A distribution at that distance is detected with probability 0.999.", optional(FLOAT)
     ),
-    "usual_tv": said("A law about so far off is usually found.", FLOAT),
-    "log10_evidence": said("Of the evidence against the law, its highest.", FLOAT),
+    "usual_tv": said("A distribution at about that distance is usually detected.", FLOAT),
+    "log10_evidence": said("Of the evidence against the distribution, its highest.", FLOAT),
     "log10_threshold": said("Where that decides.", FLOAT),
     "decision": said(
         "The first decision that the rule makes otherwise, and its line.",
@@ -109,7 +110,7 @@ EVIDENCE: dict[str, Schema] = {
     "suspects": said("The bets that won most.", IDS),
     "hits": said("How blocks with drafts ended.", record(bonus=WHOLE, residual=WHOLE)),
     "lengths": said("How many blocks with drafts had so many tokens.", table(WHOLE, "^[0-9]+$")),
-    "difference": said("Where the law is furthest off.", ref("difference")),
+    "difference": said("Where the distribution is furthest off.", ref("difference")),
     "seconds": said("Of drawing.", SECONDS),
     "needed": said(
         "Trials, drafts or tokens that decide; null if no number does.", optional(WHOLE)
@@ -118,15 +119,15 @@ EVIDENCE: dict[str, Schema] = {
         "From the target, exactly; a fraction where it was enumerated.", PROBABILITY
     ),
     "error_bound": said("By how much `total_variation` may be off.", FLOAT),
-    "detectable_shift": said("The shift that would have been found in a stratum.", FLOAT),
+    "detectable_shift": said("The shift that would be detected in a situation.", FLOAT),
     "not_tried": said("What could not be tried, and why.", IDS),
-    "tried": said("The shapes of a stratum.", TEXT),
-    "by_shape": said("{shape: the shift that would have been found}.", table(optional(FLOAT))),
-    "pair": said("The pair of models of a stratum.", TEXT),
+    "tried": said("The shapes of a situation.", TEXT),
+    "by_shape": said("{shape: the shift that would be detected}.", table(optional(FLOAT))),
+    "pair": said("The pair of models of a situation.", TEXT),
     "calls": WHOLE,
     "tokens": WHOLE,
     "rows": said(
-        "Rows that were drawn in a stratum; of `joint/everywhere`, the rows at which the "
+        "Rows that were drawn in a situation; of `joint/everywhere`, the rows at which the "
         "rule is lossy.",
         {"type": ["integer", "string"]},
     ),
@@ -137,7 +138,7 @@ EVIDENCE: dict[str, Schema] = {
     "accepted": said("Drafts that it says it kept.", WHOLE),
     "taken": said("Texts of an earlier run.", WHOLE),
     "printed": said("The first line that it printed to standard output.", TEXT),
-    "mean": said("Of accepted lengths.", FLOAT),
+    "mean": said("Of numbers of accepted tokens.", FLOAT),
     "expected": said("By the closed form of the declared rule.", FLOAT),
     "kept": said("Drafts that were kept.", WHOLE),
     "drafted": said("Drafts that there were.", WHOLE),
@@ -155,10 +156,12 @@ EVIDENCE: dict[str, Schema] = {
     "target_probs": said("Its rows of p; left out for large vocabularies.", listed(listed(FLOAT))),
     "draft_probs": said("Its rows of q.", optional(listed(listed(FLOAT)))),
     "accept": said(
-        "Its coins for acceptance; of `replay/edge-coins` the one that all of them were.",
+        "Its random numbers for acceptance; of `replay/edge-coins` the one that all of them were.",
         {"anyOf": [listed(FLOAT), FLOAT]},
     ),
-    "race": said("Its coins for the last token; likewise.", {"anyOf": [listed(FLOAT), FLOAT]}),
+    "race": said(
+        "Its random numbers for the last token; likewise.", {"anyOf": [listed(FLOAT), FLOAT]}
+    ),
     "log": said("What a figure was to be made of.", IDS),
     "hung": said("A call did not return in time.", one_of(True)),
     "traceback": said(
@@ -245,7 +248,7 @@ class ReportRecord:
     summary: Annotated[Summary, "What is said first, in lines."]
     finding: Annotated[Finding | None, "The gravest of all."]
     address: Annotated[str | None, "Where that finding is described."]
-    lossy: Annotated[bool, "Whether that is about the law."]
+    lossy: Annotated[bool, "Whether that is about the distribution."]
     exit_code: Annotated[int, Form(one_of(0, 1, 2))]
     complete: Annotated[bool, "False until the last check, and after an interruption."]
     counts: Annotated[
@@ -258,7 +261,7 @@ class ReportRecord:
     warnings: Ids
     not_tried: Annotated[Mapping[str, Ids], "{what could not be tried, and why: ids of checks}."]
     strata: Annotated[
-        Sequence[StratumRecord], "The checks of strata once more, with what was tried."
+        Sequence[StratumRecord], "The checks of situations once more, with what was tried."
     ]
     not_applicable: NotApplicable
     results: Annotated[Sequence[ResultRecord], "The checks, in order."]

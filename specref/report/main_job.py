@@ -78,10 +78,11 @@ def checks_legend(verification: Verification) -> Prose:
         f"rule that is not sampled; paths: random paths "
         f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens, where "
         f"an iteration has at most {LOOP_PATHS} paths; accept: "
-        f"formula equals the enumerated law of the accepted length, or of the first acceptance, "
+        "formula equals the enumerated distribution of accepted tokens, or of the first "
+        "acceptance, "
         f"where there is one. sampled: one campaign on blocks of the rule; a sampler at "
         f"'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
-        f"chance of a false alarm in the campaign; blocks: on its pairs together.",
+        f"chance of a false positive in the campaign; blocks: on its pairs together.",
         "dim",
     )
 
@@ -122,7 +123,8 @@ def acceptance_legend(verification: Verification) -> Prose:
     return Prose(
         f"The same blocks, lookahead {LOOP_LOOKAHEAD}. pair: with one or two vocabularies "
         f"({names}). accepted: how often the first draft was, with its Clopper–Pearson interval; "
-        f"length: mean accepted length, Dvoretzky–Kiefer–Wolfowitz–Massart. All intervals of an "
+        "length: mean number of accepted tokens, Dvoretzky–Kiefer–Wolfowitz–Massart. All "
+        "intervals of an "
         f"algorithm hold together with probability 1 - alpha. {agreeing} of {len(every)} sampled "
         f"pairs agree with their formulas; --json has them all.",
         "dim",

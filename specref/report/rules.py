@@ -48,18 +48,18 @@ def headline(report: RuleReport) -> tuple[Kind, str]:
     if report.refuted:
         return "bad", "Lossy"
     if report.raised:
-        return "open", "It raised an error: nothing is said"
+        return "open", "It raised an error: not tested"
     if not report.proved:
         return "open", "Nothing was proved"
     if report.cut_off:
-        return "open", "No difference so far"
+        return "open", "No difference yet"
     some = " that was judged" if report.not_applicable or report.too_large else ""
     return "good", f"Lossless on every case{some}, by exact enumeration"
 
 
 def _lossless(report: RuleReport) -> Prose:
     if report.cut_off:
-        return Prose(f"no difference so far, {report.cut_off} cases not reached", "bold")
+        return Prose(f"no difference yet, {report.cut_off} cases not reached", "bold")
     where = " that it is defined for" if report.not_applicable else ""
     but = ", but for those not judged" if report.too_large else ""
     unseen = f"; {report.never_ran}" if report.never_ran else ""
@@ -78,7 +78,7 @@ def pictures_of(refutation: Refutation) -> list[Part]:
              [("expected", float(p[token])), ("observed", float(q[token]))])
             for token in range(len(p)) if p[token] or q[token]
         ]  # fmt: skip
-        keys = "p, the target's row", "q, the drafter's"
+        keys = "p, the target's row", "q, the draft model's"
         found.append(Bars(f"After {start}", rows, keys))
     return [Heading("As pictures"), *found]
 
@@ -134,11 +134,11 @@ def not_enumerated(report: RuleReport) -> str:
     smallest = min(row.smallest for row in judged if row.smallest)
     return (
         "V: tokens of the target; context: tokens before the first draft; 'a to b': some values "
-        "between; paths: random paths enumerated. Each pair is a target and a drafter with given "
-        "rows. Nothing is said of other rows: a difference that none of these paths meets is not "
-        "found. Nor is anything said of V above "
-        f"{largest:,}, contexts of more than {longest:,} tokens, lookaheads of 0 or above "
-        f"{drafts}, or p or q below {smallest} in a first row."
+        "between; paths: random paths enumerated. Each pair is a target and a draft model with "
+        "given "
+        "rows. Not tested: other rows, so that a difference that none of these paths meets is not "
+        f"found; V above {largest:,}, contexts of more than {longest:,} tokens, lookaheads of 0 "
+        f"or above {drafts}, and p or q below {smallest} in a first row."
     )
 
 

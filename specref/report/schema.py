@@ -142,7 +142,10 @@ LISTING = record(
 VECTORS = record(
     implementation=TEXT,
     algorithm=TEXT,
-    last=said("How the last token is drawn from coins; null: laws were compared.", optional(TEXT)),
+    last=said(
+        "How the last token is drawn from random numbers; null: distributions were compared.",
+        optional(TEXT),
+    ),
     policies=said("Conventions that differ from those of the vectors.", IDS),
     dtype=TEXT,
     fits=said("The options under which every answer is right, if any; or empty.", TEXT),

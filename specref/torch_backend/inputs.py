@@ -39,8 +39,8 @@ def check_method(method: str, verification: str) -> None:
         raise ValueError(f"verification = {verification!r}: expected {expected}")
     if verification == BLOCK and method not in DECLARING:
         raise ValueError(
-            f"verification = {verification!r}: expected 'token' with method {method!r}; the laws "
-            f"of drafts are declared with {', '.join(DECLARING)}"
+            f"verification = {verification!r}: expected 'token' with method {method!r}; the "
+            f"distributions of drafts are declared with {', '.join(DECLARING)}"
         )
 
 

@@ -17,7 +17,7 @@ from specref.vocabulary import Tokens, Vocabulary
 EXACT = 1e-6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LOW = ("float16", "bfloat16")
-NO_COINS = "it has the rows and drafts of a case above, and coins cannot be given"
+NO_COINS = "it has the rows and drafts of a case above, and random numbers cannot be given"
 
 
 def verification(rule: str) -> Verify:
@@ -84,6 +84,6 @@ def difference(found: Probed, law: Mapping[Tokens, Probability]) -> str:
     got, blocks = found.distribution, found.distribution.keys() | expected.keys()
     block = max(blocks, key=lambda one: abs(got.get(one, 0.0) - expected.get(one, 0.0)))
     return (
-        f"TV {distance:.6f} from the law of the rule, most at block {block}: "
+        f"TV {distance:.6f} from the distribution of the rule, most at block {block}: "
         f"{got.get(block, 0.0):.6g} for {expected.get(block, 0.0):.6g}"
     )

@@ -96,7 +96,7 @@ def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:
     if found != algorithm:
         return f"its cases are of {found}: expected {algorithm}"
     if not published:
-        return f"no {IDS} beside it has cases of {algorithm}"
+        return f"no {IDS} next to it has cases of {algorithm}"
     if wrong := _wrong_case(file["cases"], published):
         return wrong
     missing = published.keys() - {case["id"] for case in file["cases"]} - file["retired"].keys()

@@ -88,7 +88,9 @@ def run(
     workers = None if executor is None else Workers(executor, load)
     if "coins" not in verifier.keywords:
         if last or policies:
-            raise ValueError("--last and --policy are for samplers that take coins: this has none")
+            raise ValueError(
+                "--last and --policy are for samplers that take random numbers: this has none"
+            )
         by_law = partial(ByLaw, rule=algorithm)
         results = all_of(by_law, verifier, wanted, workers)
         return Run(algorithm, None, (), claimed.dtype, results)
@@ -161,7 +163,7 @@ class ByLaw(Asked):
         """The result of one case, and so of all that differ from it in coins alone."""
         reason = self.not_applicable(case)
         if not reason and self.verifier.capabilities.dtype in LOW:
-            reason = "low precision: the law is not exact"
+            reason = "low precision: the distribution is not exact"
         if not reason and question(case) in self.questions:
             reason = NO_COINS
         if reason:
@@ -174,7 +176,9 @@ class ByLaw(Asked):
         except BrokenContractError as error:
             return self.result(case, Status.FAILED, note=str(error))
         if why := unknown(found):
-            return self.result(case, Status.NOT_RUN, note=f"its law cannot be probed: {why}")
+            return self.result(
+                case, Status.NOT_RUN, note=f"its distribution cannot be probed: {why}"
+            )
         note = difference(found, expected_law(case, self.rule))
         return self.result(case, Status.FAILED if note else Status.PASSED, note=note)
 

@@ -116,7 +116,7 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "the product of min(p, q)": Formula(by_token, LONGEST),
         "the least of q(x_1 … x_j) p(x_{j+1} … x_k)": Formula(jointly, LONGEST),
         "the lesser of p(x) and q(x)": Formula(greedily, LONGEST),
-        "min(p, q), 0 for what the drafter lacks": Formula(of_shared),
+        "min(p, q), 0 for what the draft model lacks": Formula(of_shared),
         "min(p, q / sum of q over both vocabularies)": Formula(of_renormalised),
         "p psi": Formula(matched),
         "min(p, psi)": Formula(of_text),
@@ -129,7 +129,7 @@ DECLARED = (
     ("standard", "the optimum of transport"),
     ("block", "the least of q(x_1 … x_j) p(x_{j+1} … x_k)"),
     ("greedy-block", "the lesser of p(x) and q(x)"),
-    ("union", "min(p, q), 0 for what the drafter lacks"),
+    ("union", "min(p, q), 0 for what the draft model lacks"),
     ("tli", "min(p, q / sum of q over both vocabularies)"),
     ("slem", "p psi"),
     ("slrs", "min(p, psi)"),
@@ -166,7 +166,8 @@ LEFT_OUT = (
     "N-grams over 3 tokens: most pairs with them are not decided in a minute.",
     "Rules for two vocabularies where both are the same, beyond 2 tokens and lookahead 1: there, "
     "at lookahead 2, block and block-slrs are not decided in 10 s a claim.",
-    "These rules at lookahead 2 where the drafter has a token more than the target: SLRS is not "
+    "These rules at lookahead 2 where the draft model has a token more than the target: SLRS is "
+    "not "
     "decided in minutes. Lazy-slrs and path-slrs, unless the vocabularies are the same, beyond "
     "lookahead 1.",
     "Vocabularies that differ in the order of tokens alone.",

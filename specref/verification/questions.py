@@ -131,7 +131,8 @@ def _guided(entry: Entry, case: ExactFixture) -> Question:
 
 def _with_drafts(entry: Entry, case: ExactFixture) -> Question:
     return Question(
-        "with the drafts of its case in the zoo; with those that the drafter's bigrams give it is "
+        "with the drafts of its case in the zoo; with those that the draft model's bigrams give "
+        "it is "
         "lossless over two tokens at lookahead 2",
         partial(entry.step, **case.options),
         ((TWO, TWO, 1),),
@@ -140,7 +141,8 @@ def _with_drafts(entry: Entry, case: ExactFixture) -> Question:
 
 def _warped(entry: Entry) -> Question:
     return Question(
-        "against the law of the target with the request's parameters (penalty, temperature, "
+        "against the distribution of the target with the request's parameters (penalty, "
+        "temperature, "
         "top-k, top-p, min-p), which is what plain sampling draws from",
         entry.step,
         ((TWO, TWO, 1), (FOUR, FOUR, 0)),

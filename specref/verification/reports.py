@@ -88,7 +88,7 @@ class AlgorithmReport:
             found.append("nothing was sampled")
         if self.monte_carlo is not None and not self.sampled_ok:
             sampled = self.monte_carlo
-            lengths = f"accepted lengths {sampled.conformance}"
+            lengths = f"numbers of accepted tokens {sampled.conformance}"
             wrong = [f"; {measured}" for measured in self.acceptance if not measured.agrees]
             found.append(f"Monte Carlo {sampled.verdict}, {lengths}{''.join(wrong[:1])}")
         return tuple(f"{self.algorithm}: {problem}" for problem in found)

@@ -125,7 +125,7 @@ ENTRIES = (
         "vocabulary",
         formula="x ~ q', declared q'(pi x): columns in one order of the shared tokens, written in "
         "another",
-        symptom="Acceptance above the sum of min(p, q'); the output drifts to the drafter's.",
+        symptom="Acceptance above the sum of min(p, q'); the output drifts to the draft model's.",
         hint="Index the pruned columns by the map that the pruned head was built with.",
         step=guarded(replace(TLI, translate=reordered)),
         rule="tli",
@@ -147,8 +147,8 @@ ENTRIES = (
     Entry(
         "draft-ids-unmapped",
         "vocabulary",
-        formula="x is sent in drafter ids, q in target ids",
-        symptom="The text is another than the drafter wrote; ids outside T crash.",
+        formula="x is sent in draft ids, q in target ids",
+        symptom="The text is another than the draft model wrote; ids outside T crash.",
         hint="Map the token where the row is mapped.",
         step=guarded(replace(UNION, translate=unmapped_token)),
         rule="union",
@@ -157,7 +157,7 @@ ENTRIES = (
     Entry(
         "q-left-in-draft-ids",
         "vocabulary",
-        formula="x is sent in target ids, q in drafter ids",
+        formula="x is sent in target ids, q in draft ids",
         symptom="Acceptance collapses, and what is accepted is arbitrary.",
         hint="Scatter q into target ids with the same table that maps the token.",
         step=guarded(
@@ -204,7 +204,7 @@ ENTRIES = (
         "vocabulary",
         formula="recovered token ~ norm((p - q)+ on T and D)",
         symptom="Tokens that only the target has come out as bonus tokens alone.",
-        hint="Subtract on all of T: what the drafter lacks has q = 0 and stays whole.",
+        hint="Subtract on all of T: what the draft model lacks has q = 0 and stays whole.",
         step=verified(union.draft, recover=lambda at: on_shared(at, residual_or_p(at.p, at.q))),
         rule="union",
         blind=SAME_WORDS,
@@ -215,7 +215,7 @@ ENTRIES = (
         "vocabulary",
         formula="bonus token ~ norm(p on T and D)",
         symptom="Exact until every draft is accepted; then target-only tokens are missing.",
-        hint="Prune the drafter's head, never the target's row.",
+        hint="Prune the draft model's head, never the target's row.",
         step=verified(TLI, bonus=lambda at: on_shared(at, at.p)),
         rule="tli",
         blind=SAME_WORDS,
@@ -226,7 +226,7 @@ ENTRIES = (
         "vocabulary",
         formula="p restricted to T and D, and renormalised, in every row",
         symptom="Tokens that only the target has never come out.",
-        hint="Prune the drafter's head, never the target's row.",
+        hint="Prune the draft model's head, never the target's row.",
         step=lambda target, drafter, *others: verified(TLI)(
             pruned(target, drafter), drafter, *others
         ),
@@ -238,7 +238,7 @@ ENTRIES = (
         "tli-residual-of-raw-q",
         "vocabulary",
         formula="x ~ q', tested with q', then residual (p - q)+ with q not renormalised",
-        symptom="Acceptance is exact; recovered tokens are too often ones the drafter likes.",
+        symptom="Acceptance is exact; recovered tokens are too often ones the draft model likes.",
         hint="Subtract the row that was tested with.",
         step=verified(TLI, recover=lambda at: residual_or_p(at.p, raw_row(at))),
         rule="tli",
@@ -251,8 +251,10 @@ CONTROLS = (
         "tli-draft-probs-dropped",
         "vocabulary",
         formula="x ~ q', declared one-hot(x)",
-        symptom="The declared law is not the one that was drawn from; acceptance is only p(x).",
-        hint="For each x alone the law is p, so it is p for any x independent of the coins.",
+        symptom="The declared distribution is not the one that was drawn from; acceptance is "
+        "only p(x).",
+        hint="For each x alone the distribution is p, so it is p for any x independent of the "
+        "random numbers.",
         step=verified(replace(TLI, translate=as_one_hot)),
         rule="tli",
         cites=("vllm-project/vllm#38174",),
@@ -263,7 +265,7 @@ CONTROLS = (
         "vocabulary",
         formula="x ~ q, submitted if shared, declared q on T and D without renormalisation",
         symptom="Looks like tli-q-not-renormalised: the declared row sums to Z < 1.",
-        hint="x has exactly that sub-law; the missing mass is the chance of nothing.",
+        hint="x has exactly that sub-distribution; the missing mass is the chance of nothing.",
         step=verified(UNION),
         rule="tli",
         lossless=True,
@@ -271,9 +273,10 @@ CONTROLS = (
     Entry(
         "tli-context-in-pruned-ids",
         "vocabulary",
-        formula="the drafter's context holds positions among the shared tokens instead of ids",
-        symptom="A drafter that is the target under other ids accepts only half its drafts.",
-        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        formula="the draft model's context holds positions among the shared tokens instead of ids",
+        symptom="A draft model that is the target under other ids accepts only half its drafts.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's context "
+        "matters.",
         step=verified(replace(TLI, remember=pruned_index)),
         rule="tli",
         cites=("huggingface/transformers#36695",),
@@ -282,9 +285,9 @@ CONTROLS = (
     Entry(
         "unrelated-token-ends-draft",
         "vocabulary",
-        formula="drafting stops after a token whose drafter id is that of the target's EOS",
+        formula="drafting stops after a token whose draft id is that of the target's EOS",
         symptom="Drafts end in the middle of a sentence.",
-        hint="The token that ends the draft is submitted with its law, like any other.",
+        hint="The token that ends the draft is submitted with its distribution, like any other.",
         step=verified(
             replace(UNION, stop=lambda d: d.dictionary.target.ends((d.token,))),
         ),
@@ -294,10 +297,12 @@ CONTROLS = (
     Entry(
         "ids-taken-for-target-ids",
         "vocabulary",
-        formula="x and q both left in drafter ids",
-        symptom="Looks like draft-ids-unmapped: the text is another than the drafter wrote.",
-        hint="Row and token agree, so x has the declared law; only acceptance is accidental.",
-        note="The drafter does not know the target's EOS by that id, so the block is cut at it.",
+        formula="x and q both left in draft ids",
+        symptom="Looks like draft-ids-unmapped: the text is another than the draft model wrote.",
+        hint="Row and token agree, so x has the declared distribution; only acceptance is "
+        "accidental.",
+        note="The draft model does not know the target's EOS by that id, so the block is cut at "
+        "it.",
         step=verified(
             replace(UNION, translate=unmapped), verify=lambda v: v.until_eos(v.block(v.prefix()))
         ),
@@ -309,7 +314,7 @@ CONTROLS = (
         "vocabulary",
         formula="a draft outside T is sent as token 0, and q(0) has that mass",
         symptom="Looks like oov-draft-to-zero.",
-        hint="The declared row is the law of the token that is sent.",
+        hint="The declared row is the distribution of the token that is sent.",
         step=verified(replace(UNION, translate=unknown_as_zero_declared)),
         rule="union",
         lossless=True,
@@ -317,9 +322,10 @@ CONTROLS = (
     Entry(
         "oov-context-to-zero",
         "vocabulary",
-        formula="context tokens that the drafter lacks become its token 0",
-        symptom="The drafter reads a text that nobody wrote.",
-        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        formula="context tokens that the draft model lacks become its token 0",
+        symptom="The draft model reads a text that nobody wrote.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's context "
+        "matters.",
         step=verified(replace(UNION, read=unread_as_zero)),
         rule="union",
         cites=("vllm-project/vllm#38174",),
@@ -329,8 +335,9 @@ CONTROLS = (
         "drafter-context-truncated",
         "vocabulary",
         formula="q(. | last token of the context, drafts)",
-        symptom="Acceptance decays: the drafter forgets the text.",
-        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        symptom="Acceptance decays: the draft model forgets the text.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's context "
+        "matters.",
         step=verified(replace(UNION, read=latest)),
         rule="union",
         cites=("vllm-project/vllm#38174",),

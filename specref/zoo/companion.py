@@ -162,7 +162,7 @@ ENTRIES = (
             length=partial(greedy_length, latencies=(0, 1, Fraction(3, 2))),
         ),
         distances=exactly(**{"an unlikely draft": "1/4"}),
-        note="Exact if target or drafter is greedy.",
+        note="Exact if target or draft model is greedy.",
     ),
     Entry(
         "companion-looks-past-the-draft",

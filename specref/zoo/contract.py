@@ -109,7 +109,7 @@ ENTRIES = (
         "needs-a-draft",
         "contract",
         formula="fails for lens = 0",
-        symptom="Crashes when the drafter proposes nothing, as n-gram drafters often do.",
+        symptom="Crashes when the draft model proposes nothing, as n-gram drafting often does.",
         hint="A row without drafts gets one token, from its first row.",
         make=around(needs_drafts),
         shows="row",
@@ -118,7 +118,7 @@ ENTRIES = (
         "needs-draft-probs",
         "contract",
         formula="fails for draft_probs = None",
-        symptom="Crashes with deterministic drafters.",
+        symptom="Crashes with deterministic drafting.",
         hint="None means that every draft is certain: accept with p, then p without the draft.",
         make=around(needs_q),
         shows="row",
@@ -159,6 +159,7 @@ ENTRIES = (
         hint="Take ratios in float32, of float32 probabilities.",
         make=lambda: verifier(accepted=accepted_in_half),
         shows="row",
-        note="Where no probability is small, its law differs by the rounding of float16 alone.",
+        note="Where no probability is small, its distribution differs by the rounding of "
+        "float16 alone.",
     ),
 )

@@ -73,7 +73,7 @@ ENTRIES = (
         rule="greedy-block",
         formula="the target of the next iteration is modified by the last one alone",
         symptom="Right for two drafts; wrong after two short blocks in a row for more.",
-        hint="A modification holds until its own end, whatever comes on top of it.",
+        hint="A modification holds until its own end, whatever later ones do.",
         iterate=greedy_iterate(hand_on=lambda carried: carried[-1:]),
         distances=exactly(coin="0", c="0", eos="0", c3="1352581/331136883"),
     ),

@@ -108,7 +108,7 @@ ENTRIES = (
         "context",
         formula="after a rejection the target's state is emptied: p(. | later tokens only)",
         symptom="Exact up to the first rejection; then the prompt is forgotten.",
-        hint="Roll a recurrent state back to the accepted length, or recompute it.",
+        hint="Roll a recurrent state back to the number of accepted tokens, or recompute it.",
         generate=looped(after_reset),
     ),
     Entry(
@@ -122,7 +122,7 @@ ENTRIES = (
     Entry(
         "reseeded-each-iteration",
         "randomness",
-        formula="every iteration has the same coins, site by site",
+        formula="every iteration has the same random numbers, site by site",
         symptom="First block exact; later blocks repeat its luck.",
         hint="Advance the generator from iteration to iteration.",
         generate=reseeded,
@@ -147,7 +147,7 @@ CONTROLS = (
         "length",
         formula="n + 1 drafts after a fully accepted block, n - 1 after another",
         symptom="The lookahead depends on what was accepted.",
-        hint="It depends on earlier iterations alone, whose coins are not used again.",
+        hint="It depends on earlier iterations alone, whose random numbers are not used again.",
         generate=looped(adapted),
         cites=("huggingface/transformers",),
         lossless=True,
@@ -155,9 +155,11 @@ CONTROLS = (
     Entry(
         "drafter-remembers-rejected",
         "context",
-        formula="the drafter's state holds the drafts of the iteration before, rejected or not",
+        formula="the draft model's state holds the drafts of the iteration before, rejected or "
+        "not",
         symptom="Looks like target-cache-not-rolled-back; acceptance decays.",
-        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's context "
+        "matters.",
         generate=looped(
             lambda loop: loop.iterate(drafter=burdened(loop.drafter, (loop.drafts or [()])[-1]))
         ),

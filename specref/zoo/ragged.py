@@ -92,7 +92,7 @@ ENTRIES = (
         lambda: ragged(of_q=none),
         formula="drafts at the request's temperature, q read as softmax(logits) without it",
         symptom="Requests at temperature 1 are right; elsewhere drafts weigh too much or little.",
-        hint="Divide the drafter's logits by the request's temperature, as for drafting.",
+        hint="Divide the draft model's logits by the request's temperature, as for drafting.",
     ),
     entry(
         "temperature-behind-padding",

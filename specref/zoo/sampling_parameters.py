@@ -253,8 +253,10 @@ CONTROLS = (
         "drafter-warped-twice",
         "operator",
         formula="q with the parameters applied two times",
-        symptom="Acceptance falls at low temperatures: a perfect drafter loses half its drafts.",
-        hint="q is arbitrary as long as it is the law of x; only the target's row matters.",
+        symptom="Acceptance falls at low temperatures: a perfect draft model loses half its "
+        "drafts.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's row "
+        "matters.",
         step=lambda target, drafter, *others: standard.step(
             warped(target), warped(warped(drafter)), *others
         ),
@@ -266,8 +268,9 @@ CONTROLS = (
         "drafter-unwarped",
         "operator",
         formula="q without the parameters",
-        symptom="The drafter has another temperature and no filters.",
-        hint="q is arbitrary as long as it is the law of x; only the target's row matters.",
+        symptom="The draft model has another temperature and no filters.",
+        hint="q is arbitrary as long as it is the distribution of x; only the target's row "
+        "matters.",
         step=with_parameters(PARAMETERS, NEUTRAL),
         rule="warped",
         cites=("NVIDIA/TensorRT-LLM#15775",),
@@ -277,7 +280,7 @@ CONTROLS = (
         "parameters-by-row",
         "operator",
         formula="the parameters applied position by position instead of to the model",
-        symptom="A verifier with processors of its own beside those of plain sampling.",
+        symptom="A verifier with processors of its own next to those of plain sampling.",
         hint="Every row gets the same parameters and the right text.",
         step=with_rows(right),
         rule="warped",

@@ -133,7 +133,7 @@ ENTRIES = (
         "slem-keeps-rest",
         "vocabulary",
         formula="after the first mismatch the rest of the proposal is kept",
-        symptom="Text after a mismatch is the drafter's, unverified.",
+        symptom="Text after a mismatch is the draft model's, unverified.",
         hint="End the block with the mismatch.",
         step=matched(kept),
         rule="slem",

@@ -126,15 +126,17 @@ ENTRIES = (
         "verifier-temperature-of-q",
         "operator",
         formula="q read as norm(q^2) by the verifier, drafts drawn from q",
-        symptom="Acceptance falls where the drafter is sure, and text drifts away from it.",
-        hint="Declare the law that drafts were drawn from, temperature included, and leave it.",
+        symptom="Acceptance falls where the draft model is sure, and text drifts away from it.",
+        hint="Declare the distribution that drafts were drawn from, temperature included, and "
+        "leave it.",
         step=reading(q=partial(with_temperature, temperature=SHARP)),
     ),
     Entry(
         "verifier-temperature-of-both",
         "operator",
         formula="p and q read as norm(p^2) and norm(q^2) by the verifier, drafts drawn from q",
-        symptom="Sharper than plain sampling, and the ratio is not that of the drafts' law.",
+        symptom="Sharper than plain sampling, and the ratio is not that of the drafts' "
+        "distribution.",
         hint="Divide logits by the temperature once, before the verifier.",
         step=reading(
             p=partial(with_temperature, temperature=SHARP),
@@ -145,7 +147,7 @@ ENTRIES = (
         "verifier-q-never-written",
         "operator",
         formula="q read as 0 by the verifier: p / 0 accepts, and the residual is p",
-        symptom="Every draft that p allows is kept, so the output is nearly the drafter's.",
+        symptom="Every draft that p allows is kept, so the output is nearly the draft model's.",
         hint="Fill the buffer of draft probabilities before the verifier reads it.",
         step=reading(q=lambda row: 0 * row),
         cites=("zhongkaifu/TensorSharp#74",),

@@ -608,7 +608,7 @@ def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
     evidence = result.evidence
     assert 1 < evidence["log10_evidence"] < evidence["log10_threshold"]
     assert f"(TV 0.05 takes {evidence['needed']:,} trials)" in result.message
-    found = f"only TV ≥ {evidence['detectable_tv']:.3f} would have been found ("
+    found = f"only TV ≥ {evidence['detectable_tv']:.3f} would be detected ("
     assert f"300 trials are too few: {found}" in result.message
     assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.9 decides" in result.message
     seen = (f"(seen {estimate:.4f}; " for estimate, _, _ in evidence["tv"].values())
@@ -635,7 +635,7 @@ def test_too_few_drafts_and_tokens_say_so_too() -> None:
         q = [drafter.next_token(context)] * lookahead
         return [int(rng.choice(len(row), p=row)) for row in q], np.array(q)
 
-    words = r"\((\d+),000 usually do\); so far evidence 10\^.*, where 10\^\S+ decides"
+    words = r"\((\d+),000 usually do\); evidence 10\^.*, where 10\^\S+ decides"
     result = asked("joint/declared-q-wide", drafts, contract=D, trials=10, detect_tv=0.02)
     assert re.search(words, result.message), result.message
 

@@ -79,7 +79,7 @@ def test_a_planted_bug_is_found_against_plain_mode(name: str) -> None:
     report = judged(engine(LOSSY[name], **WITHOUT))
     assert report.exit_code == 1
     assert report.finding == Finding.LAW
-    assert "differ from those of plain mode" in result(report, LAW_CHECK).message
+    assert "differ from those of non-speculative decoding" in result(report, LAW_CHECK).message
 
 
 LOSSLESS: dict[str, Engine] = {
@@ -165,7 +165,7 @@ def test_a_plain_mode_that_is_off_is_named_and_nothing_else_is_judged() -> None:
     report = judged(engine(Speculating(), plain=sampling(temperature=3.0)))
     assert [one.id for one in report.failures] == [PLAINLY]
     assert result(report, LAW_CHECK).message == f"blocked by {PLAINLY}"
-    assert report.verdict.startswith("PLAIN MODE IS OFF")
+    assert report.verdict.startswith("THE BASELINE IS WRONG")
     assert (report.finding, report.lossy, report.exit_code) == (Finding.PLAIN, False, 1)
 
 
@@ -177,7 +177,7 @@ def test_plain_mode_is_tried_with_few_texts_where_there_are_many() -> None:
     numbers = result(report, PLAINLY).evidence
     assert numbers["trials"] == 1_500
     assert numbers["detectable_tv"] > 0.25
-    assert f"TV ≥ {numbers['detectable_tv']:.2g} would have been found" in report.verdict
+    assert f"TV ≥ {numbers['detectable_tv']:.2g} would be detected" in report.verdict
 
 
 def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> None:
@@ -187,9 +187,11 @@ def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> 
     )
     report = judged(warm, only=[LAW_CHECK])  # plain mode is not tried first
     assert report.finding == Finding.PLAIN
-    assert result(report, LAW_CHECK).message.startswith("plain mode: the law is not the target's")
+    assert result(report, LAW_CHECK).message.startswith(
+        "non-speculative decoding: the distribution is not the target's"
+    )
     place = result(report, LAW_CHECK).evidence["difference"]["place"]
-    assert place.startswith("plain mode, prompt (")
+    assert place.startswith("non-speculative decoding, prompt (")
     assert place in str(report)
 
 
@@ -264,7 +266,10 @@ def test_the_promise_of_the_same_text_is_held_to() -> None:
     report = judged(engine(Speculating(), plain=sampling(), same_text=True))
     assert [one.id for one in report.failures] == [SAME, LONG]
     assert (report.finding, report.lossy) == (Finding.CONTRACT, False)
-    assert "is not that of plain mode under the same seed: (" in result(report, SAME).message
+    assert (
+        "is not that of non-speculative decoding under the same seed: ("
+        in result(report, SAME).message
+    )
 
 
 def test_seeds_that_reach_neither_mode_are_no_pass() -> None:
@@ -297,8 +302,8 @@ def test_greedy_engines_are_compared_text_by_text() -> None:
     report = judged(right, greedy=True)
     assert report.exit_code == 0
     assert result(report, SAME).message.startswith(
-        "18 texts are those of greedy decoding of the law; none ends before its budget, so "
-        "stopping at EOS was not tried; "
+        "18 texts are those of greedy decoding of the distribution; none ends before its "
+        "budget, so stopping at EOS was not tried; "
     )
     assert result(report, LAW_CHECK).status == Status.NOT_APPLICABLE
     wrong = Engine(greedily(GUESS), plain=greedily(LAW), **modes)
@@ -339,7 +344,7 @@ def test_greedy_engines_are_to_stop_at_eos() -> None:
     modes: dict[str, Any] = {"prompts": [(0,), (1,)], "tokens": 6, "law": STOPS}
     report = judged(Engine(stopping, **modes), greedy=True)
     assert report.exit_code == 0
-    said = "4 texts are those of greedy decoding of the law; "
+    said = "4 texts are those of greedy decoding of the distribution; "
     assert result(report, SAME).message.startswith(said)
     assert "EOS was not tried" not in str(report)
 
@@ -619,7 +624,10 @@ mine = engine(slow)
         ("examples.correct:verify --isolate", "--isolate: expected an Engine"),
         ("examples.correct:verify --texts texts", "texts = 'texts': expected None under the con"),
         ("examples.correct:verify --contract text", "--contract verify fits"),
-        ("engines.py:slow --contract text", "expected an Engine, which has a law or a plain mode"),
+        (
+            "engines.py:slow --contract text",
+            "expected an Engine, which has a distribution or a non-speculative decoding",
+        ),
         ("engines.py:mine", "--contract text fits"),
         (
             "engines.py:mine --contract text --texts texts --workers 2 --seconds 9",

@@ -123,13 +123,13 @@ def test_texts_of_promised_seeds_are_compared() -> None:
 
     found = judged(replace(promising, speculative=other))
     assert found.status == Status.FAILED
-    assert "is not that of plain mode" in found.message
+    assert "is not that of non-speculative decoding" in found.message
 
 
 def test_without_a_law_longer_texts_are_not_compared() -> None:
     found = judged(engine(Speculating(), law=None, drafter=None, plain=sampling()))
     assert found.status == Status.NOT_APPLICABLE
-    assert found.message.endswith("are not compared: has no law")
+    assert found.message.endswith("are not compared: has no distribution")
 
 
 def test_sets_have_the_tokens_that_their_names_say() -> None:

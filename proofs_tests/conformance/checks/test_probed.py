@@ -190,7 +190,7 @@ def test_low_precision_is_not_tried() -> None:
     pytest.importorskip("torch")
     claimed = capable(arrays="torch", dtype="bfloat16")(partial(verify))
     for result in results(claimed).values():
-        assert result.message == "low precision: the law is not exact"
+        assert result.message == "low precision: the distribution is not exact"
 
 
 # Of steps and loops.
@@ -382,7 +382,7 @@ def test_a_law_that_is_another_each_time_is_not_judged(monkeypatch: pytest.Monke
     monkeypatch.setattr(checks, "probe_tokens", lambda *given, **options: next(laws))
     (result,) = check(stepping(right), contract="step", only=["joint/probed"]).results
     assert result.status == Status.NOT_APPLICABLE
-    assert "its law is another one when it is computed again" in result.message
+    assert "its distribution differs when it is computed again" in result.message
 
 
 def test_a_slow_step_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +459,7 @@ def test_steps_and_loops_in_low_precision_are_not_tried() -> None:
         for result in outcomes(
             capable(arrays="torch", dtype="float16")(sampler), contract
         ).values():
-            assert result.message == "low precision: the law is not exact"
+            assert result.message == "low precision: the distribution is not exact"
 
 
 def unguarded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

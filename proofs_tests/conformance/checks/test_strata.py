@@ -161,10 +161,10 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     for result in found.values():
         shift = result.evidence["detectable_shift"]
         assert 0 < shift < 0.4
-        assert f"a shift ≥ {shift:.2g} would have been found" in result.message
+        assert f"a shift ≥ {shift:.2g} would be detected" in result.message
         assert result.message.startswith("V")
     assert report.exit_code == 0
-    assert f"in {len(found)} strata shifts" in report.verdict
+    assert f"in {len(found)} situations shifts" in report.verdict
     others = {result.id for result in report.results} - {result.id for result in report.strata}
     assert "strata/one-draft" in others
 

@@ -192,8 +192,8 @@ def test_what_a_sampler_does_not_take_is_not_applicable(name, claims, why):
 def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
     report = check(without_rare_tokens, only=["strata/laws-rare"], one_hot=False)
     assert (report.exit_code, report.diagnosis) == (1, None)
-    assert "No known bug is named: they are told apart by blocks" in printed(report)
-    assert "No known bug is named: they are told apart by blocks" in kit_html([report])
+    assert "No known bug is named: they are distinguished by blocks" in printed(report)
+    assert "No known bug is named: they are distinguished by blocks" in kit_html([report])
     assert "No known bug is named" not in printed(check(verifier(), only=["strata/laws-flat"]))
 
 
@@ -214,11 +214,13 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
     for result in found.values():
         shift = result.evidence["detectable_shift"]
         assert 0 < shift < 0.5
-        assert f"a shift ≥ {shift:.2g} would have been found" in result.message
+        assert f"a shift ≥ {shift:.2g} would be detected" in result.message
         assert result.message.startswith(result.evidence.get("pair", "V"))
     assert clean.exit_code == 0
     low, high = (f(r.evidence["detectable_shift"] for r in found.values()) for f in (min, max))
-    assert f"in {len(found)} strata shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
+    assert (
+        f"in {len(found)} situations shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
+    )
 
 
 @pytest.mark.deep

@@ -77,14 +77,17 @@ def test_verdicts(report: dict[str, Any], verdict: str, evidence: str, violated:
         ([POWER, result(TEXTS, "passed", detectable_tv=0.3)], "TV ≥ 0.3"),
         ([POWER, result(TEXTS, "not_applicable")], "TV ≥ 0.1"),
         ([result(TEXTS, "inconclusive", detectable_tv=1.0)], "none"),
-        ([result("joint/probed", "passed", total_variation=4e-8)], "exact law within 4e-08"),
+        (
+            [result("joint/probed", "passed", total_variation=4e-8)],
+            "exact distribution within 4e-08",
+        ),
         ([result("smoke/answers", "passed")], ""),
     ],
 )
 def test_power(results: list[dict[str, Any]], power: str) -> None:
     assert verdict_of(record(*results))["power"] == power
     greedy = record(*results, capabilities={"greedy": True})
-    assert verdict_of(greedy)["power"] == "greedy; no law is judged"
+    assert verdict_of(greedy)["power"] == "greedy; no distribution is judged"
 
 
 def test_what_did_not_end_has_no_power() -> None:

@@ -273,7 +273,7 @@ def test_a_wrong_law_fails_by_name(samplers: str) -> None:
     result = vectors("--run", f"{samplers}:residual_is_p", "--only", "standard/interior")
     assert result.exit_code == 1
     assert "standard/interior/001" in result.output
-    assert "from the law of the rule" in " ".join(result.output.split())
+    assert "from the distribution of the rule" in " ".join(result.output.split())
     options = ("--algorithm", "block", "--only", "block/joint-ratio")
     block = vectors("--run", f"{samplers}:with_rng", *options)
     assert block.exit_code == 1
@@ -297,7 +297,7 @@ def test_conventions_of_coins_are_refused_without_coins(
 ) -> None:
     result = vectors("--run", f"{samplers}:with_rng", *options)
     assert result.exit_code == 2
-    assert "--last and --policy are for samplers that take coins" in result.stderr
+    assert "--last and --policy are for samplers that take random numbers" in result.stderr
 
 
 def test_they_are_part_of_the_package() -> None:

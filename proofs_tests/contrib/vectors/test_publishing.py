@@ -297,7 +297,7 @@ def test_a_corrupted_file_is_not_read(tmp_path, corrupt):
 
 def test_a_copied_file_is_not_read(tmp_path):
     shutil.copy(FOLDER / "standard.json", tmp_path)
-    with pytest.raises(ValueError, match=r"no published\.txt beside it has cases of standard"):
+    with pytest.raises(ValueError, match=r"no published\.txt next to it has cases of standard"):
         load_cases(tmp_path, "standard")
     shutil.copy(FOLDER / "published.txt", tmp_path)
     assert load_cases(tmp_path, "standard") == FILES["standard"]["cases"]

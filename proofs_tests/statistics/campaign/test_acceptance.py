@@ -86,5 +86,5 @@ def test_measured_acceptance_is_printed() -> None:
     (low, high), (short, long) = found.rate_interval, found.mean_interval
     assert str(found) == (
         f"c: first draft accepted 0.6000 [{low:.4f}, {high:.4f}], closed form 0.5000; "
-        f"mean accepted length 0.9000 [{short:.4f}, {long:.4f}], closed form 0.7000"
+        f"mean number of accepted tokens 0.9000 [{short:.4f}, {long:.4f}], closed form 0.7000"
     )

@@ -876,5 +876,5 @@ def test_without_eps_nothing_certifies_and_it_says_so(eps, said):
     campaign.add(case, [(0,)] * 2)
     report = campaign.report()
     assert report.verdict == Verdict.INCONCLUSIVE
-    assert ("without eps no number of trials certifies the law" in str(report)) == said
+    assert ("without eps no number of trials certifies the distribution" in str(report)) == said
     assert ("trials on each case would decide (eps 0.02)" in str(report)) != said

@@ -334,7 +334,7 @@ def test_needed_texts_decide() -> None:
     test = TwoSample(eps=0.1)
     test.add(*rng.integers(0, 3, (2, 500, 2)))
     first = test.report()
-    line = f"about {first.needed:,} texts on each side would certify one law within 0.1"
+    line = f"about {first.needed:,} texts on each side would certify one distribution within 0.1"
     assert line in str(first)
     more = first.needed - 500
     test.add(*rng.integers(0, 3, (2, more, 2)))
@@ -369,7 +369,7 @@ def test_without_eps_nothing_certifies_and_it_says_so() -> None:
     rng = np.random.default_rng(4)
     test = TwoSample(eps=None)
     test.add(*rng.integers(0, 2, (2, 1_000, 1)))
-    assert "without eps no number of texts certifies one law" in str(test.report())
+    assert "without eps no number of texts certifies one distribution" in str(test.report())
     test = TwoSample(eps=0.5)
     test.add(*rng.integers(0, 2, (2, 1_000, 1)))
     assert "certif" not in str(test.report())

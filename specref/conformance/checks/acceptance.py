@@ -48,7 +48,7 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         return not_applicable("declares no rule (rule='standard', for example)")
     if declared.accepted_lengths is None:
         return not_applicable(
-            f"no closed form of the accepted lengths of {declared.name} is known"
+            f"no closed form of the number of accepted tokens of {declared.name} is known"
         )
     if judge.blocks(name).sharing:
         return not_run(f"blocked by independence/rows-{name}: lengths are of dependent blocks")
@@ -81,7 +81,7 @@ def of_lengths(
     for result in results:
         if deviates(result, allowance):
             return failed(
-                f"accepted lengths are {result.conformance} at {result.case}: mean "
+                f"numbers of accepted tokens are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, {source} {result.expected:.4f}"
                 + "".join(f"; they are those of {rule!r}" for rule in fitting),
                 mean=result.mean,
@@ -89,7 +89,7 @@ def of_lengths(
             )
     means = ", ".join(f"{result.mean:.3f} ({short}{result.expected:.3f})" for result in results)
     also = "".join(f"; {rule!r} would fit, too" for rule in fitting)
-    return passed(f"mean accepted length {means}{also}")
+    return passed(f"mean number of accepted tokens {means}{also}")
 
 
 def deviates(result: AcceptanceResult, allowance: float) -> bool:
@@ -241,12 +241,14 @@ def lost_drafts(judge: Judge) -> Outcome:
     """The declared rule keeps first drafts no less often than sum min(p, q)."""
     rule = judge.declared
     if rule and rule.accepted_lengths is None:
-        return not_applicable(f"no closed form of the accepted lengths of {rule.name} is known")
+        return not_applicable(
+            f"no closed form of the number of accepted tokens of {rule.name} is known"
+        )
     if rule is None or rule.acceptance_rate(FLAT, PEAKED) < SUM_MIN - ROUNDING:
         return not_applicable("declares no rule that keeps sum min(p, q) of first drafts")
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
-    return _of_first_drafts(judge, "fewer", "the drafter does not draft by the q it was given")
+    return _of_first_drafts(judge, "fewer", "the draft model does not draft by the q it was given")
 
 
 def _of_first_drafts(judge: Judge, wrong: Literal["more", "fewer"], why: str) -> Outcome:
@@ -301,12 +303,12 @@ def self_draft(judge: Judge) -> Outcome:
         return not_applicable("nothing was drafted")
     if kept < drafted:
         return failed(
-            f"{kept} of {drafted} drafts of a drafter that is the target were kept: q, or the "
-            "drafter's context, is not what it should be",
+            f"{kept} of {drafted} drafts of a draft model that is the target were kept: q, or the "
+            "draft model's context, is not what it should be",
             kept=kept,
             drafted=drafted,
         )
-    return passed(f"all {drafted} drafts of a drafter that is the target were kept")
+    return passed(f"all {drafted} drafts of a draft model that is the target were kept")
 
 
 def relabelled(model: Model, drafter_only: Sequence[str] = ()) -> Model:

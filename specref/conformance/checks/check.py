@@ -33,7 +33,7 @@ GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
 UNCLAIMED = "does not claim greedy=true"
 SITUATIONAL = frozenset({Stage.BOUNDARY, Stage.INDEPENDENCE, Stage.STRATA})
 """Stages whose calls may be larger than an implementation has to take."""
-LOW_PRECISION = "low precision: the law is not exact"
+LOW_PRECISION = "low precision: the distribution is not exact"
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,8 @@ def other_randomness(judge: Judge) -> str:
     )
     for row in np.flatnonzero((one != other).any(axis=1))[:1].tolist():
         return (
-            "declares coins, but they do not decide its block alone: equal coins give "
+            "declares random numbers, but they do not decide its block alone: equal random "
+            "numbers give "
             f"{one[row].tolist()}, then {other[row].tolist()}"
         )
     return ""

@@ -64,8 +64,8 @@ def declared(fixture: Fixture, judge: Judge) -> Outcome:
     needed = drafts if limited and tv < USELESS else typical_trials(tv)
     if drafts < needed:
         return inconclusive(
-            f"{drafts:,} drafts would not find TV {tv:g} ({needed:,} usually do); so "
-            f"far evidence 10^{evidence:z.1f}, where 10^{-math.log10(alpha / 2):.1f} decides",
+            f"{drafts:,} drafts would not find TV {tv:g} ({needed:,} usually do); "
+            f"evidence 10^{evidence:z.1f}, where 10^{-math.log10(alpha / 2):.1f} decides",
             needed=needed,
             log10_evidence=evidence,
         )

@@ -40,7 +40,7 @@ SHARE, TENTH = 4, 10
 FAR, MOST_PLAIN = 0.25, 1_500
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 PLAIN_TEXTS = "texts/plain"
-COMPARED = "has no law; end-to-end/texts-same compares text by text"
+COMPARED = "has no distribution; end-to-end/texts-same compares text by text"
 
 
 def quiet(ask: Callable[[Judge], Outcome]) -> Callable[[Judge], Outcome]:
@@ -107,7 +107,9 @@ def plain(judge: Judge) -> Outcome:
     """Plain mode has the law that speculation is to be compared with; coarsely."""
     engine = engine_of(judge)
     if engine.plain is None or engine.law is None:
-        return not_applicable("has no plain mode and law to compare")
+        return not_applicable(
+            "has neither a distribution nor non-speculative decoding to compare with"
+        )
     judge.memo[PLAIN_TEXTS] = coarsely_drawn(judge, asking(judge, PLAIN))
     return plain_outcome(judge, judge.memo[PLAIN_TEXTS], coarse(judge))
 
@@ -141,10 +143,10 @@ def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
     outcome = outcome_of(judge, found, tv)
     if outcome.status == Status.FAILED:
         shown = dict(outcome.evidence["difference"])
-        shown["place"] = f"plain mode, {shown['place']}"
+        shown["place"] = f"non-speculative decoding, {shown['place']}"
         return replace(
             outcome,
-            message=f"plain mode: {outcome.message}",
+            message=f"non-speculative decoding: {outcome.message}",
             finding=Finding.PLAIN,
             evidence={**outcome.evidence, "difference": shown},
         )
@@ -319,7 +321,7 @@ def two_sample_outcome(
         suspects = [suspect.component for suspect in worst.suspects]
         most = f"; most of all {suspects[0]}" if suspects else ""
         return failed(
-            f"texts differ from those of plain mode: {test.least()} after "
+            f"texts differ from those of non-speculative decoding: {test.least()} after "
             f"{prompt}, evidence 10^{highest:.0f} after {worst.trials:,} {after}{most}",
             **numbers,
             suspects=suspects,
@@ -328,14 +330,14 @@ def two_sample_outcome(
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(
-            f"{worst.trials:,} texts of each mode are too few: {reached} would have been found "
-            f"(TV {tv:g} takes about {needed:,}); so far evidence "
+            f"{worst.trials:,} texts of each mode are too few: {reached} would be detected "
+            f"(TV {tv:g} takes about {needed:,}); evidence "
             f"10^{highest:z.1f}",
             needed=needed,
             **numbers,
         )
     return passed(
-        f"{worst.trials:,} texts of each mode; TV ≥ {detectable:.3f} would have been found",
+        f"{worst.trials:,} texts of each mode; TV ≥ {detectable:.3f} would be detected",
         **numbers,
     )
 
@@ -371,7 +373,7 @@ def same_text(judge: Judge) -> Outcome:
     engine = engine_of(judge)
     greedy = judge.capabilities.greedy
     if not (engine.same_text or greedy):
-        return not_applicable("does not promise the text of plain mode under a seed")
+        return not_applicable("does not promise the text of non-speculative decoding under a seed")
     count = 1 if greedy else texts_needed(judge.detect_tv)
     seeds = judge.rng("engine/same").integers(SEEDS, size=judge.trials or count).tolist()
     whole, short = (
@@ -383,16 +385,16 @@ def same_text(judge: Judge) -> Outcome:
     # Whether texts of one token have drafts does not matter.
     first = [sampler.texts(whole), asking(judge, SPECULATIVE, 1).texts(short)]
     given = [text.tokens for text in itertools.chain(*first)]
-    whose = "plain mode under the same seed"
+    whose = "non-speculative decoding under the same seed"
     wanted = given
     if engine.plain is not None:
         wanted = [text.tokens for text in asking(judge, PLAIN).texts(questions)]
     if greedy and engine.law is not None:
         if engine.plain is not None and (wrong := _not_argmax(engine.law, questions, wanted)):
-            return failed(f"plain mode: {wrong}", Finding.PLAIN)
+            return failed(f"non-speculative decoding: {wrong}", Finding.PLAIN)
         if wrong := _not_argmax(engine.law, questions, given):
             return failed(wrong)
-        wanted, whose = given, "greedy decoding of the law"
+        wanted, whose = given, "greedy decoding of the distribution"
     index = different(given, wanted)
     if index is not None:
         prompt, budget, seed = questions[index]
@@ -414,7 +416,7 @@ def same_text(judge: Judge) -> Outcome:
     say = passed if enough else inconclusive
     return exercised(
         say(
-            f"{texts:,} texts are those of {whose}; TV ≥ {tv:.3f} from it would have been found",
+            f"{texts:,} texts are those of {whose}; TV ≥ {tv:.3f} from it would be detected",
             trials=texts,
             detectable_tv=tv,
         ),

@@ -75,7 +75,7 @@ def situations(judge: Judge) -> Outcome:
         if problem:
             return problem
         tried.append(stratum.name)
-    return passed(f"in {len(tried)} strata")
+    return passed(f"in {len(tried)} situations")
 
 
 def _asked(judge: Judge) -> Iterator[tuple[Stratum[Shape], Called]]:
@@ -132,7 +132,7 @@ def _tree_situations(judge: Judge) -> Outcome:
             for one in own_claims(judge)
         ]
     problems = (_in_tree_stratum(judge, *one) for one in tried)
-    return next(filter(None, problems), passed(f"in {len(tried)} strata"))
+    return next(filter(None, problems), passed(f"in {len(tried)} situations"))
 
 
 def _in_tree_stratum(
@@ -262,7 +262,7 @@ def steps(judge: Judge) -> Outcome:
                 return problem
     shapes = judge.options.shapes
     strata = (*STEP_STRATA, *([own_calls(shapes)] if shapes else []))
-    return calls_problem(judge, strata) or passed(f"also in {len(strata)} strata")
+    return calls_problem(judge, strata) or passed(f"also in {len(strata)} situations")
 
 
 def certain_trees(judge: Judge) -> Outcome:

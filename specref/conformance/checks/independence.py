@@ -49,7 +49,9 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
     if found.sharing:
         return failed(sharing(found), log10_evidence=found.shared)
     if found.dependent and found.lossy:
-        return not_run(f"blocked by joint/{name}: the bets take the target's law for granted")
+        return not_run(
+            f"blocked by joint/{name}: the bets take the target's distribution for granted"
+        )
     if found.dependent:
         named = [s.component for s in found.report.suspects if s.component.startswith("lag")]
         return failed(
@@ -138,7 +140,7 @@ def independent(way: str, judge: Judge) -> Outcome:
         over = f" over {vocabulary:,} tokens" * (vocabulary > SIZE)
         told.append(
             f"{calls:,} calls of {rows:,} identical rows{over}: {least:.1%} of pairs with equal "
-            f"numbers at any distance up to {n // 2:,} would have been found"
+            f"numbers at any distance up to {n // 2:,} would be detected"
         )
     # Without `lens`, some samplers take all rows to be of one length: see `bare` in the strata.
     unequal_too = judge.capabilities.ragged and way != "bare"

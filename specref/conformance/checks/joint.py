@@ -61,7 +61,9 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
         only = Finding.DEPENDENCE if found.sharing and not report.impossible else None
         return failed(_finding(found), only, **evidence)
     if found.dependent:
-        return inconclusive("the law is not judged: blocks depend on each other", **evidence)
+        return inconclusive(
+            "the distribution is not judged: blocks depend on each other", **evidence
+        )
     detectable = report.detectable or 1.0
     limited = judge.options.seconds is not None
     if (limited and detectable > USELESS) or (judge.trials is not None and detectable > tv):
@@ -75,15 +77,13 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
             else f"would never be, with tolerance {report.tolerance:g}"
         )
         return inconclusive(
-            f"{report.trials:,} trials are too few: {reached} would have been found (TV {tv:g} "
-            f"{enough}); so far evidence 10^{found.law:z.1f}, where "
+            f"{report.trials:,} trials are too few: {reached} would be detected (TV {tv:g} "
+            f"{enough}); evidence 10^{found.law:z.1f}, where "
             f"10^{found.threshold:.1f} decides{distance}",
             needed=needed,
             **evidence,
         )
-    return passed(
-        f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
-    )
+    return passed(f"{report.trials:,} trials; TV ≥ {detectable:.3f} would be detected", **evidence)
 
 
 def _finding(found: TrialReport) -> str:
@@ -92,13 +92,14 @@ def _finding(found: TrialReport) -> str:
         return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
     if found.sharing:
         return (
-            f"{sharing(found)}. Whether the law of one block is the target's cannot be told from "
+            f"{sharing(found)}. Whether the distribution of one block is the target's cannot be "
+            "told from "
             "dependent ones"
         )
     worst = found.worst
     most = f"; most of all {found.most_off}" if found.most_off else ""
     return (
-        f"the law is not the target's: {found.least} at {worst.case}, evidence "
+        f"the distribution is not the target's: {found.least} at {worst.case}, evidence "
         f"10^{found.law:.0f} after {report.trials:,} trials{most}"
     )
 
@@ -107,7 +108,7 @@ def sharing(found: TrialReport) -> str:
     """Message: rows depend on each other, whatever their law."""
     return (
         "rows of a call resemble each other: they share random numbers, or a decision is made "
-        "for the whole batch, or the law changes from call to call; evidence "
+        "for the whole batch, or the distribution changes from call to call; evidence "
         f"10^{found.shared:.0f}"
     )
 

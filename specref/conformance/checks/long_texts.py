@@ -138,7 +138,8 @@ class Bets:
             (place, index), more = sums.most
             mean = abs(sums.excess[place, index]) / max(sums.tokens[place, index], 1)
             return failed(
-                f"tokens are not drawn from the law: too {'many' if more else 'few'} tokens "
+                f"tokens are not drawn from the distribution: too {'many' if more else 'few'} "
+                "tokens "
                 f"{list(SETS)[index]}, {list(PLACES)[place]}, by {mean:.3f} a token; evidence "
                 f"10^{sums.log_evidence / log10:.0f} after {tokens:,} tokens, {told}",
                 **numbers,
@@ -146,7 +147,7 @@ class Bets:
         if shift > USELESS:
             return inconclusive(f"{told}: {tokens:,} tokens are too few to see much", **numbers)
         return passed(
-            f"{told}: {tokens:,} tokens; a shift ≥ {shift:.2g} would have been found", **numbers
+            f"{told}: {tokens:,} tokens; a shift ≥ {shift:.2g} would be detected", **numbers
         )
 
 
@@ -180,12 +181,12 @@ def long_texts(judge: Judge) -> Outcome:
         if engine.same_text or judge.capabilities.greedy:
             return same_texts(judge, budget, told)
         if engine.law is None:
-            return not_applicable(f"{told} are not compared: has no law")
+            return not_applicable(f"{told} are not compared: has no distribution")
         outcome = against_law(judge, SPECULATIVE, budget, told)
         if outcome.status == Status.FAILED and engine.plain is not None:
             plain = against_law(judge, PLAIN, budget, told)
             if plain.status == Status.FAILED:
-                message = f"plain mode: {plain.message}"
+                message = f"non-speculative decoding: {plain.message}"
                 return replace(plain, message=message, finding=Finding.PLAIN)
     except BrokenContractError as error:
         if error.__cause__ is None and not error.evidence.get("hung"):
@@ -232,16 +233,16 @@ def greedy_texts(judge: Judge, budget: int, told: str) -> Outcome:
     if why := wrong(SPECULATIVE):
         plainly = engine.plain is not None and wrong(PLAIN)
         if plainly:
-            return failed(f"{told}: plain mode: {plainly}", Finding.PLAIN)
+            return failed(f"{told}: non-speculative decoding: {plainly}", Finding.PLAIN)
         return failed(f"{told}: {why}", Finding.CONTRACT)
-    return passed(f"{told}: {len(questions)} are those of greedy decoding of the law")
+    return passed(f"{told}: {len(questions)} are those of greedy decoding of the distribution")
 
 
 def same_texts(judge: Judge, budget: int, told: str) -> Outcome:
     """Long texts of both modes under the same seeds."""
     engine = engine_of(judge)
     if engine.plain is None:
-        return not_applicable(f"{told} are not compared: has no plain mode")
+        return not_applicable(f"{told} are not compared: has no non-speculative decoding")
     seeds = judge.rng("long texts/same").integers(SEEDS, size=TWICE).tolist()
     questions = [(prompt, budget, seed) for seed in seeds for prompt in engine.prompts]
     given, wanted = (
@@ -252,13 +253,16 @@ def same_texts(judge: Judge, budget: int, told: str) -> Outcome:
     if index is not None:
         prompt, _, seed = questions[index]
         return failed(
-            f"{told}: {given[index]} is not that of plain mode, {wanted[index]}, after {prompt} "
+            f"{told}: {given[index]} is not that of non-speculative decoding, {wanted[index]}, "
+            f"after {prompt} "
             f"under seed {seed}",
             Finding.CONTRACT,
         )
     if not judge.capabilities.greedy and len(set(map(tuple, wanted))) == 1:
         return inconclusive(f"{told}: all are {wanted[0]}: do seeds reach the engine?")
-    return passed(f"{told}: {len(questions)} are those of plain mode under the same seeds")
+    return passed(
+        f"{told}: {len(questions)} are those of non-speculative decoding under the same seeds"
+    )
 
 
 CHECKS = (

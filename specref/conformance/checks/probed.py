@@ -148,7 +148,7 @@ def settled(judge: Judge, law: Callable[[], ProbedBlock]) -> ProbedBlock:
             again = intercepted(judge, law)
             same = total_variation(again.output, found.output) <= EXACT
             if again.uninterpreted or again.failures.keys() != found.failures.keys() or not same:
-                why = again.uninterpreted or "its law is another one when it is computed again"
+                why = again.uninterpreted or "its distribution differs when it is computed again"
                 return replace(found, uninterpreted=why)
     return found
 
@@ -479,7 +479,7 @@ def empty_residual(judge: Judge) -> Outcome:
         p = np.array([[0.25 * (1 - less), 0.25, 0.5, 0.0], [0.25, 0.25, 0.5, 0.0]])
         found = _edges(judge, p, q, (0,))
         if exact and less == LESS[-1] and found.finding == Finding.EDGE:
-            told = f"where laws are rounded to float32: {found.message}"
+            told = f"where distributions are rounded to float32: {found.message}"
             found = replace(found, status=Status.PASSED, message=told)
         outcomes.append(found)
     return max(outcomes, key=lambda one: (one.status == Status.FAILED, one.finding is not None))
@@ -509,7 +509,7 @@ def _edges(
     kinds = {request.kind for cell in found.cells for request in cell.requests}
     if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"
-        return not_applicable(f"cannot be given a coin of 0: {why}")
+        return not_applicable(f"cannot be given a random number of 0: {why}")
     size = max((shape.vocabulary for shape in judge.options.shapes), default=LARGE)
     if size > p.shape[1] and not sent_as_text(judge):
         try:

@@ -106,7 +106,7 @@ def edge_coins(judge: Judge) -> Outcome:
     on the grid of the sampler's own format; of the noise, one of V numbers is 0.
     """
     if "coins" not in judge.keywords:
-        return not_applicable("does not take coins")
+        return not_applicable("does not take random numbers")
     if other := other_randomness(judge):
         return not_applicable(other)
     rare: Outcome | None = None
@@ -117,7 +117,8 @@ def edge_coins(judge: Judge) -> Outcome:
             u, race = float(coins.accept[0, 0]), coins.race[0].tolist()
             noise = race if 0 in race else race[0]
             message = (
-                f"{case} for draft {batch.draft_tokens[0, 0]}, accept coin {u}, race {noise}: "
+                f"{case} for draft {batch.draft_tokens[0, 0]}, accept random number {u}, race "
+                f"{noise}: "
                 f"{tokens}, expected one of {allowed}"
             )
             facts = {"accept": u, "race": noise, **batch.facts(0)}
@@ -192,7 +193,7 @@ def coin_by_coin(judge: Judge) -> Outcome:
     """
     claims = judge.capabilities
     if "coins" not in judge.keywords:
-        return not_applicable("does not take coins")
+        return not_applicable("does not take random numbers")
     order = _order(claims)
     if claims.recovery is None or order is None:
         wanted = " or ".join(f"rule={rule.name!r}" for rule in RULES.values() if rule.coins)
@@ -214,7 +215,7 @@ def coin_by_coin(judge: Judge) -> Outcome:
             drafts, accept = given.draft_tokens[row].tolist(), coins.accept[row]
             return failed(
                 f"{name}, row {row}: {got[row].tolist()}, expected {expected[row].tolist()} from "
-                f"drafts {drafts} and accept coins {accept.round(4).tolist()}"
+                f"drafts {drafts} and accept random numbers {accept.round(4).tolist()}"
                 + _remedy(claims, given, coins, row, got[row]),
                 row=row,
                 accept=accept.tolist(),
@@ -222,7 +223,10 @@ def coin_by_coin(judge: Judge) -> Outcome:
                 **given.facts(row),
             )
         blocks += len(batch)
-    return passed(f"{blocks:,} blocks, coin by coin" + (f"; {near} by rounding" if near else ""))
+    return passed(
+        f"{blocks:,} blocks, equal for each vector of random numbers"
+        + (f"; {near} by rounding" if near else "")
+    )
 
 
 def _order(claims: Capabilities) -> CoinOrder | None:
@@ -254,7 +258,7 @@ def _possible(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens
         (coins.accept[row, : len(drafts)], coins.race[row], coins[row : row + 1].final),
     )
     order = _order(claims)
-    assert order is not None, "only rules with coins are replayed"
+    assert order is not None, "only rules with random numbers are replayed"
     possible, weights = ENCLOSED[order](p, q, drafts, accept, kept, arithmetic)
     if claims.recovery == "race":
         return possible and wins(weights, race, int(tokens[kept]), arithmetic)
@@ -280,10 +284,12 @@ def _remedy(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens: 
 def permuted(judge: Judge) -> Outcome:
     """Rows permuted with their coins, or given in chunks, get the same blocks."""
     if "coins" not in judge.keywords:
-        return not_applicable("does not take coins")
+        return not_applicable("does not take random numbers")
     claims = judge.capabilities
     if not (claims.row_seeds or claims.rule or claims.recovery):
-        return not_applicable("claims neither row_seeds nor how coins are read (rule, recovery)")
+        return not_applicable(
+            "claims neither row_seeds nor how random numbers are read (rule, recovery)"
+        )
     batch = sample_batch(judge.fixture("wide"), 60, judge.rng("permuted"))
     coins = draw_batch_coins(batch, judge.rng("permuted coins"))
     order = judge.rng("order").permutation(len(batch))

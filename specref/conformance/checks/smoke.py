@@ -252,7 +252,8 @@ def no_drafts(judge: Judge) -> Outcome:
     tokens = judge.verifier(batch, judge.rng("no-drafts")).tokens[:, 0]
     for row in np.flatnonzero(tokens == size - 1)[:1].tolist():
         return failed(
-            f"row {row} has no draft and got token {tokens[row]}, which is the law of padding: "
+            f"row {row} has no draft and got token {tokens[row]}, which is the distribution of "
+            "padding: "
             "target_probs[row, 0] excludes it",
             row=row,
         )

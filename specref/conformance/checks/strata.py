@@ -290,7 +290,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
     told = f"{tried}: {tokens:,} tokens, {made:,} calls"
     if detectable > USELESS or not tokens:
         return inconclusive(f"{told}: too few to see much", **evidence)
-    return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)
+    return passed(f"{told}; a shift ≥ {detectable:.2g} would be detected", **evidence)
 
 
 def pair(index: int, judge: Judge) -> Outcome:

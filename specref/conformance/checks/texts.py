@@ -151,7 +151,7 @@ def transitions(report: CampaignReport, tv: float, needed: int | None = None) ->
         return failed(message, Finding.CONTRACT, **numbers)
     if needed is not None:
         return inconclusive(
-            f"{report.tokens:,} tokens would not find TV {tv:g} ({needed:,} usually do); so far "
+            f"{report.tokens:,} tokens would not find TV {tv:g} ({needed:,} usually do); "
             f"evidence 10^{report.log10_evidence:z.1f}, where "
             f"10^{-math.log10(report.alpha / 2):.1f} decides",
             needed=needed,
@@ -176,7 +176,7 @@ def greedy(judge: Judge) -> Outcome:
         if report.difference is not None:
             return failed(report.difference)
         texts += report.texts
-    said = f"{texts} greedy texts are the target's own, also in {len(TEXT_STRATA)} strata"
+    said = f"{texts} greedy texts are the target's own, also in {len(TEXT_STRATA)} situations"
     return calls_problem(judge, TEXT_STRATA) or passed(said)
 
 

@@ -183,7 +183,9 @@ class Laws:
             return self._remembered[key]
         clean = self._tried(self.clean, observed)
         if isinstance(clean, str):
-            raise ValueError(f"case {observed.name!r}: the clean rule has no law ({clean})")
+            raise ValueError(
+                f"case {observed.name!r}: the clean rule has no distribution ({clean})"
+            )
         found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
         laws = {name: law for name, law in found.items() if not isinstance(law, str)}
         missing = {name: why for name, why in found.items() if isinstance(why, str)}

@@ -81,7 +81,7 @@ def diagnose(
         raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
     laws = laws or Laws(entries, algorithm=algorithm)
     if dict(laws.entries) != dict(entries) or laws.algorithm != algorithm:
-        raise ValueError("laws are those of other entries, or of another algorithm")
+        raise ValueError("distributions are those of other entries, or of another algorithm")
     cases, known, notes = _with_laws(observed, laws)
     if not cases:
         return Diagnosis((), "blocks", notes=notes, alpha=alpha, enough=enough)

@@ -166,14 +166,18 @@ class Diagnosis:
 
     def _summary(self) -> Iterator[str]:
         cases = f"{self.cases} case{'s' * (self.cases != 1)}"
-        seen = f"{self.trials:,} blocks on {cases}" if self.trials else f"exact laws on {cases}"
+        seen = (
+            f"{self.trials:,} blocks on {cases}"
+            if self.trials
+            else f"exact distributions on {cases}"
+        )
         if self.dependent:
             where = ", ".join(self.dependent)
             yield f"Blocks depend on each other ({where})."
             yield "Look for shared random numbers, and for decisions made for the whole batch."
-            yield "No known bug is named: laws are told apart by independent blocks."
+            yield "No known bug is named: distributions are distinguished by independent blocks."
         elif not self.cases:
-            yield "Nothing can be compared: the clean rule has no exact law on any case."
+            yield "Nothing can be compared: the clean rule has no exact distribution on any case."
         elif self.unseen:
             fit = "the clean rule" if self.clean_fits else "the target's distribution of tokens"
             yield f"No known bug is named: {seen} fit {fit}."
@@ -231,7 +235,7 @@ def _details(candidate: Candidate) -> Iterator[str]:
     yield f"   {fix if candidate.fits else f'{fix}, if it were that'}: {candidate.hint}"
     likelihood = f"{_times(candidate.log10_over_clean)} as likely as the clean rule"
     if candidate.log10_over_clean == INFINITE:
-        likelihood = "the laws are equal"
+        likelihood = "the distributions are equal"
     elif candidate.log10_ratio != INFINITE:
         likelihood += f", {_times(candidate.log10_ratio)} as likely as the next"
     yield f"   likelihood: {likelihood}"

@@ -317,7 +317,7 @@ class BesideGreedy(Called):
         The first block of a request at temperature 0 that argmax does not give; empty if none.
     """
 
-    way = "beside requests at temperature 0"
+    way = "with requests at temperature 0 in the call"
 
     def begin(self) -> None:
         self.departure, self._first = "", 0

@@ -399,7 +399,7 @@ UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "step": (most(STEP_STRATA, **VOCABULARY, **CALLED), THREADS),
         "generate": (most(TEXT_STRATA, **VOCABULARY, **GENERATED), THREADS),
         "text": (
-            f"more than {LONGEST_TEXT} tokens of a text, {TEXT} without a law by default",
+            f"more than {LONGEST_TEXT} tokens of a text, {TEXT} without a distribution by default",
             "prompts, vocabularies and settings but the engine's own",
         ),
     }

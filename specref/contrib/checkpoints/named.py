@@ -41,7 +41,7 @@ ENDING_DRAFTS = (
 )
 PAIRS = {
     "order-1": (
-        "4 tokens and EOS; zeros in target and drafter",
+        "4 tokens and EOS; zeros in target and draft model",
         _pair(_law("a b c d", *TARGET), _law("a b c d", *DRAFTER)),
     ),
     "lookback": (
@@ -57,14 +57,14 @@ PAIRS = {
         _pair(_law("a b c d", *ENDING, back=2), _law("a b c d", *ENDING_DRAFTS, back=2)),
     ),
     "far": (
-        "b: .10 in the target, .90 in the drafter, after every token",
+        "b: .10 in the target, .90 in the draft model, after every token",
         _pair(
             _law("a b", *["80 10 10"] * 3),
             _law("a b", *["5 90 5"] * 3),
         ),
     ),
     "two-vocabularies": (
-        "a, b, c and longer tokens; the drafter has fewer, others, and other ids",
+        "a, b, c and longer tokens; the draft model has fewer, others, and other ids",
         _pair(
             _law(
                 "a b ab ba c abc",

@@ -76,7 +76,7 @@ def ids_of(choice: Mapping[str, Any], tokens: Sequence[str]) -> list[int]:
     [1, 0]
     >>> ids_of({"text": "ba", "logprobs": {"tokens": ["ba"]}}, "ab")
     Traceback (most recent call last):
-    ValueError: logprobs.tokens has 'ba': expected one of 2 tokens, or token_ids beside it
+    ValueError: logprobs.tokens has 'ba': expected one of 2 tokens, or token_ids with it
     """
     if choice.get("token_ids") is not None:
         return list(choice["token_ids"])
@@ -86,7 +86,7 @@ def ids_of(choice: Mapping[str, Any], tokens: Sequence[str]) -> list[int]:
     ids = {word: index for index, word in enumerate(tokens)}
     for word in words:
         if word not in ids:
-            known = f"expected one of {len(ids)} tokens, or token_ids beside it"
+            known = f"expected one of {len(ids)} tokens, or token_ids with it"
             raise ValueError(f"logprobs.tokens has {word!r}: {known}")
     return [ids[word] for word in words]
 

@@ -12,7 +12,8 @@ LOSSY = f"{TESTS}::test_tli_as_shipped_is_lossy"
 COINS = "proofs_tests/contrib/engines/test_registry.py::test_edge_coins"
 
 ORDER = (
-    "The drafter's head is pruned in the order in which its tokenizer lists its vocabulary, and "
+    "The draft model's head is pruned in the order in which its tokenizer lists its vocabulary, "
+    "and "
     "its logits are read as if that were the order of ids: drafts are verified with a permuted q."
 )
 NAN = "Where that leaves no residual, torch.multinomial raises."
@@ -21,7 +22,8 @@ CHANGES = (
     "other texts when the tokenizers are made anew."
 )
 CONTEXT = (
-    "Drafts are kept as indices of the pruned head, and fed back to the drafter as token ids: it "
+    "Drafts are kept as indices of the pruned head, and fed back to the draft model as token "
+    "ids: it "
     "reads one wrong token after each block that keeps a draft."
 )
 WARPED_TWICE = (
@@ -80,7 +82,8 @@ OPENVINO = (
 MLX_PENALTY = tuple(
     Deviation(
         id_,
-        "In plain mode logits processors see the whole prompt, in speculation its last token "
+        "In non-speculative decoding logits processors see the whole prompt, in speculation its "
+        "last token "
         "alone, so that penalties, which are made of the text, differ.",
         True,
         ("ml-explore/mlx-lm#1773",),
@@ -92,7 +95,8 @@ MLX_PENALTY = tuple(
 
 SAMPLERS = "proofs_tests/contrib/engines/test_samplers.py"
 LAST_UNTESTED = (
-    "The ratio that is compared with the first coin leaves out the last draft; each later one, "
+    "The ratio that is compared with the first random number leaves out the last draft; each "
+    "later one, "
     "and the resampling, a draft that was kept."
 )
 AT_THE_DRAFT = "q is subtracted from p at the drafted token alone; a bonus token is an argmax."
@@ -107,7 +111,8 @@ SECOND_DRAW = (
     "may be the draft again."
 )
 UNCAPPED = (
-    "The ratio of all drafts that the coin is compared with is not capped at 1 on the way, as the "
+    "The ratio of all drafts that the random number is compared with is not capped at 1 on the "
+    "way, as the "
     "paper caps it: a draft that the target likes more pays for a later one."
 )
 ARGMAX = (

@@ -161,8 +161,9 @@ def table(rows: dict[Case, Tally]) -> RenderableType:
     columns += [Column(name, right=True) for name in ("accepted", "expected")]
     columns += [Column("verdict")]
     legend = (
-        f"evidence: log10 of what bets on another law have won at their best; from "
-        f"{-math.log10(ALPHA):.0f} on the text has another law, wrongly so with probability 1e-9. "
+        f"evidence: log10 of what bets on another distribution have won at their best; from "
+        f"{-math.log10(ALPHA):.0f} on the text has another distribution, wrongly so with "
+        "probability 1e-9. "
         "accepted, expected: of the first drafts of blocks, the closed form on the same rows. "
         "A name behind a plus is a planted bug."
     )

@@ -12,7 +12,7 @@ DEVICES, DTYPES = ("cpu", "cuda", "mps"), ("float32", "bfloat16", "float16")
 
 @click.command("cross-check")
 @click.option("--target", metavar="FOLDER", help="A Hugging Face model with its tokenizer.")
-@click.option("--drafter", metavar="FOLDER", help="Another; beside --target.")
+@click.option("--drafter", metavar="FOLDER", help="Another; with --target.")
 @click.option(
     "--pair", "names", multiple=True, metavar="NAME", help="A published pair, of several."
 )

@@ -57,14 +57,15 @@ def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
     """
     if target.model.device != drafter.model.device:
         raise ValueError(
-            f"drafter is on {drafter.model.device}, target on {target.model.device}: expected "
+            f"draft model is on {drafter.model.device}, target on {target.model.device}: expected "
             "one device"
         )
     same = same_vocabulary(target, drafter)
     if not same and not shared_tokens(target, drafter):
         raise ValueError(
-            f"drafter {drafter.name} shares no token with target {target.name}: no draft could be "
-            "accepted by union or tli; choose another drafter"
+            f"draft model {drafter.name} shares no token with target {target.name}: no draft "
+            "could be "
+            "accepted by union or tli; choose another draft model"
         )
     methods = ONE_VOCABULARY if same else TWO_VOCABULARIES
     return Pair(name or f"{target.name} <- {drafter.name}", target, drafter, methods)

@@ -221,7 +221,7 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         if len(given.folders) not in (0, 2):
-            raise ValueError(f"{len(given.folders)} folders: expected a target and a drafter")
+            raise ValueError(f"{len(given.folders)} folders: expected a target and a draft model")
         if given.pair not in PAIRS:
             raise ValueError(f"--pair {given.pair}: expected one of {', '.join(PAIRS)}")
         lines = given.texts.read_text(encoding="utf-8").splitlines() if given.texts else []

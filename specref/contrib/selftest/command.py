@@ -19,9 +19,11 @@ from specref.report.machine import as_json
 @click.option(
     "--triggers",
     is_flag=True,
-    help="Bugs that act in one situation instead: which are found, and by which stratum?",
+    help="Bugs that act in one situation instead: which are found, and by which situation?",
 )
-@click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
+@click.option(
+    "--every", is_flag=True, help="With --triggers: all situations, not the first to find."
+)
 @seed_option
 @workers_option(None)
 @cluster_option

@@ -31,7 +31,8 @@ ABOUT = (
     "The rule is the clean one; of a figure, its definition. TV is the largest exact total "
     "variation on the pairs of models that the checks use (on others it may be larger): of the "
     "completed block where the entry is a step, of the first tokens where it is a loop that "
-    "carries something, of the joint law of two requests where it is a step of a batch. Figures "
+    "carries something, of the joint distribution of two requests where it is a step of a "
+    "batch. Figures "
     "that are reported wrongly, verifiers that break their contract, and dependence between "
     "rows have none."
 )

@@ -51,8 +51,8 @@ class BugRecord:
     trigger: Annotated[str, "The situation in which the bug acts."]
     kind: str
     bug: str
-    killers: Annotated[Ids, "Strata that fail it."]
-    elsewhere: Annotated[str | None, "The check that fails it, where no stratum does."]
+    killers: Annotated[Ids, "Situations that fail it."]
+    elsewhere: Annotated[str | None, "The check that fails it, where no situation does."]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _by_contract(matrix: TriggerMatrix) -> list[Part]:
         for trigger in part.by_trigger:
             kinds.setdefault(KINDS[trigger], []).append(f"`{trigger}`")
         stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
-        told = f"{total(part)}. What no stratum fails is put to the stages {stages}."
+        told = f"{total(part)}. What no situation fails is put to the stages {stages}."
         missed = ", ".join(f"`{bug}` at `{trigger}`" for trigger, bug in part.missed)
         parts += [
             *(Heading(f"Contract {contract}"), Prose(told)),
@@ -99,6 +99,7 @@ def _by_contract(matrix: TriggerMatrix) -> list[Part]:
 ABOUT = (
     "A bug may act in one situation alone: at one batch size, for one kind of row, when something "
     "is not passed. Each situation was met by an implementation that is right everywhere else, "
-    "with each of these bugs. It is found by the first stratum that fails it or, where none does, "
+    "with each of these bugs. It is found by the first situation that fails it or, where none "
+    "does, "
     "by the first of the other checks that are named below."
 )

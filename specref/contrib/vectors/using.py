@@ -27,7 +27,7 @@ from specref.vectors.results import Run
 from specref.vectors.running import run
 
 SHOWN = 40
-BY_LAW = "by the exact law of the block, as it takes no coins"
+BY_LAW = "by the exact distribution of the block, as it takes no coins"
 
 
 def use_vectors(

@@ -76,7 +76,7 @@ def vocabularies_markdown(tables: Tables, command: str) -> str:
     rows = [_vocabulary_row(*item) for item in tables.vocabularies.items()]
     parts = ["# Real vocabularies", head, _table(header, rows)]
     if tables.overlaps:
-        title = "## What target and drafter have in common"
+        title = "## What target and draft model have in common"
         parts += [title, _paragraph(OVERLAP), _overlaps(tables.overlaps)]
         parts += _artefacts(tables.overlaps)
     if tables.decompositions is not None:
@@ -124,7 +124,9 @@ def _vocabulary_row(name: str, found: RealVocabulary | NotRun) -> list[object]:
 
 
 def _overlaps(overlaps: Sequence[Overlap | NotRun]) -> str:
-    header = "target x drafter | printed | by string | share | mistaken | by bytes | share | named"
+    header = (
+        "target x draft model | printed | by string | share | mistaken | by bytes | share | named"
+    )
     rows: list[list[object]] = []
     for printed, found in zip(PRINTED, overlaps, strict=True):
         row: list[object] = [f"{printed.target} x {printed.drafter}", printed.shared]

@@ -40,8 +40,8 @@ def psi_report(spelled: Spelled, nodes: int) -> RenderableType:
         f"decompositions  {found.count:,} of {2 ** (len(found.text) - 1):,} cuts of "
         f"{len(found.text)} {unit}",
         f"n_max           {found.n_max:,}: the most tokens of one",
-        f"forwards        {found.forwards:,} contexts of the drafter, all known beforehand",
-        "The sum of their masses is not psi, the law of the first target token: see "
+        f"forwards        {found.forwards:,} contexts of the draft model, all known beforehand",
+        "The sum of their masses is not psi, the distribution of the first target token: see "
         "specref.theory.psi.",
     ]
     lines = Prose("\n".join(figures))
@@ -154,7 +154,7 @@ PSI = record(
     decompositions=said("How many token sequences spell the text.", WHOLE),
     possible=said("How many ways there are to cut the text.", WHOLE),
     n_max=said("The most tokens that one of them has.", WHOLE),
-    forwards=said("Contexts at which all their masses need the drafter.", WHOLE),
+    forwards=said("Contexts at which all their masses need the draft model.", WHOLE),
     listed=said("Decompositions, those of long tokens first.", listed(IDS)),
     left_out=said("Decompositions that are not listed.", WHOLE),
 )

@@ -91,7 +91,7 @@ class MeasuredAcceptance:
         (low, high), (short, long) = self.rate_interval, self.mean_interval
         return (
             f"{self.case}: first draft accepted {self.rate:.4f} [{low:.4f}, {high:.4f}], closed "
-            f"form {self.rate_formula:.4f}; mean accepted length {self.mean:.4f} "
+            f"form {self.rate_formula:.4f}; mean number of accepted tokens {self.mean:.4f} "
             f"[{short:.4f}, {long:.4f}], closed form {self.mean_formula:.4f}"
         )
 

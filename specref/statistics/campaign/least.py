@@ -149,6 +149,7 @@ def most_off(tree: PrefixTree, counts: Floats, trials: int) -> str:
     share, chance = many[position, token] / trials, p[position, token]
     direction = "more" if share > chance else "less"
     return (
-        f"token {token} at position {position}, {direction} often: {share:.1%}, by the law "
+        f"token {token} at position {position}, {direction} often: {share:.1%}, by the "
+        "distribution "
         f"{chance:.1%}"
     )

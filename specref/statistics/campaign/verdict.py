@@ -96,7 +96,7 @@ def would_be_found(detectable: float | None) -> str:
     """
     if detectable is None or detectable >= 1:
         return "no difference would surely have been found yet"
-    return f"TV >= {detectable:.4f} would have been found"
+    return f"TV >= {detectable:.4f} would be detected"
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ class CampaignReport:
         if self.verdict == Verdict.LOSSY:
             lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
         lines += [
-            f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
+            f"  numbers of accepted tokens of {result.case}: {result.conformance}, mean "
+            f"{result.mean:.4f}, "
             f"closed form {result.expected:.4f}"
             for result in self.acceptance
         ]
@@ -219,7 +220,7 @@ def _remarks(report: CampaignReport) -> list[str]:
     by_evidence = report.verdict == Verdict.LOSSY and not any(x.lower for x in report.intervals)
     lines |= {f"  {BY_EVIDENCE}": by_evidence and report.impossible is None}
     searched = report.verdict == Verdict.INCONCLUSIVE and report.eps is None
-    lines |= {"  without eps no number of trials certifies the law": searched}
+    lines |= {"  without eps no number of trials certifies the distribution": searched}
     return [line for line, said in lines.items() if said]
 
 

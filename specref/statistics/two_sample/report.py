@@ -108,7 +108,8 @@ def _needed(report: TwoSampleReport) -> list[str]:
     lines = []
     if report.needed is not None:
         lines.append(
-            f"  {about} {report.needed:,} texts on each side would certify one law within "
+            f"  {about} {report.needed:,} texts on each side would certify one distribution "
+            "within "
             f"{report.eps:g}"
         )
     if report.to_find is not None:
@@ -117,5 +118,5 @@ def _needed(report: TwoSampleReport) -> list[str]:
             f"  {about} {trials:,} texts on each side would find a total variation of {tv:g}"
         )
     if report.to_find is not None and report.eps is None:
-        lines.append("  without eps no number of texts certifies one law")
+        lines.append("  without eps no number of texts certifies one distribution")
     return lines

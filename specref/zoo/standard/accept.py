@@ -44,7 +44,7 @@ ENTRIES = (
         "always-accept-u0",
         "accept",
         formula="u = 0, so that every draft is accepted",
-        symptom="The output is the drafter's.",
+        symptom="The output is the draft model's.",
         hint="Draw a fresh uniform in [0, 1) for every draft, and check that it varies.",
         step=speculative(accept=lambda at: 1),
         cites=("vllm-project/vllm-ascend#13730", "vllm-project/vllm-ascend#13766"),
@@ -54,7 +54,7 @@ ENTRIES = (
         "accept",
         formula="accept with probability min(1, q / p)",
         symptom="Unlikely tokens pass, likely ones are rejected.",
-        hint="Divide the target's probability by the drafter's; papers swap the two letters.",
+        hint="Divide the target's probability by the draft model's; papers swap the two letters.",
         step=speculative(accept=lambda at: ratio(at.qx, at.px)),
     ),
     Entry(
@@ -121,7 +121,7 @@ ENTRIES = (
     Entry(
         "accept-after-rejection",
         "accept",
-        formula="accepted length = sum of accepts instead of the first rejection",
+        formula="accepted tokens = sum of accepts instead of the first rejection",
         symptom="Drafts after a rejection are kept, and a rejected one with them.",
         hint="Take the cumulative product of the verdicts before summing.",
         step=speculative(verify=count_accepted, recover=lambda at: residual_or_p(at.p, at.q)),
@@ -133,11 +133,13 @@ ENTRIES = (
         "best-of-two",
         "accept",
         formula="two draws from q, each tested with min(1, p / q), then residual (p - q)+",
-        symptom="Tokens that the drafter likes are over-weighted.",
-        hint="Update p to the residual, and q to the law of the next draw, after each rejection.",
+        symptom="Tokens that the draft model likes are over-weighted.",
+        hint="Update p to the residual, and q to the distribution of the next draw, after each "
+        "rejection.",
         step=speculative(verify=second_chance),
         cites=("apple/ml-recurrent-drafter",),
-        note="On a rejection min(p, q) + (1 - overlap) residual = p: the law of residual-is-p.",
+        note="On a rejection min(p, q) + (1 - overlap) residual = p: the distribution of "
+        "residual-is-p.",
     ),
     Entry(
         "underflow-accepts",

@@ -88,7 +88,8 @@ ENTRIES = (
         "context",
         formula="after a rejection the next row is p(. | context, all drafts, recovered token)",
         symptom="Exact up to the recovered token; then the text continues something not shown.",
-        hint="Trim the target's cache, recurrent state included, to the accepted length.",
+        hint="Trim the target's cache, recurrent state included, to the number of accepted "
+        "tokens.",
         step=speculative(verify=not_rolled_back),
         cites=(
             "ml-explore/mlx-lm#1109",
@@ -104,7 +105,8 @@ ENTRIES = (
         "context",
         formula="the block holds x_0 … x_i and the recovered token, although x_i was rejected",
         symptom="Rejected tokens appear in the text, followed by their replacement.",
-        hint="Cut the output at the accepted length before the recovered token is appended.",
+        hint="Cut the output at the number of accepted tokens before the recovered token is "
+        "appended.",
         step=speculative(verify=with_rejected),
         cites=("lucidrains/speculative-decoding#3",),
     ),

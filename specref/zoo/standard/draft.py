@@ -48,7 +48,8 @@ ENTRIES = (
         "greedy-draft-soft-q",
         "draft",
         formula="x = argmax q, declared q: P(x) = min(1, p(x) / q(x)) instead of p(x)",
-        symptom="The drafter's favourite comes out too often; acceptance looks better than it is.",
+        symptom="The draft model's favourite comes out too often; acceptance looks better than "
+        "it is.",
         hint="Sample drafts from the declared q, or declare the one-hot q of a greedy draft.",
         step=speculative(propose=lambda q, chance, site: Draft(int(np.argmax(q)), q)),
         cites=(
@@ -61,7 +62,7 @@ ENTRIES = (
         "beam-draft-declared-q",
         "draft",
         formula="x_0 … x_(n-1) = argmax of q_0 q_1 …, declared q_i",
-        symptom="The drafter's favourite sentence comes out too often.",
+        symptom="The draft model's favourite sentence comes out too often.",
         hint="Sample drafts from the declared q, or declare the one-hot q of a searched draft.",
         step=verified(beam),
         cites=("apple/ml-recurrent-drafter#6",),
@@ -93,7 +94,7 @@ ENTRIES = (
         "draft",
         formula="x_i ~ q_i, verified with q_(i-1)",
         symptom="First token exact, later ones biased; often only after a batch reorder.",
-        hint="Store q beside the token it drew, and move both together.",
+        hint="Store q with the token it drew, and move both together.",
         step=speculative(
             submit=of_previous,
             accept=lambda at: ratio(at.px, at.qx),

@@ -43,7 +43,7 @@ ENTRIES = (
         "drop-low-probability-draft",
         "length",
         formula="drafts from the first with q(x) < 1/4 on are discarded, bonus token ~ p",
-        symptom="Tokens that the drafter finds unlikely come out too rarely.",
+        symptom="Tokens that the draft model finds unlikely come out too rarely.",
         hint="Keep the token and stop after it, or filter q before the draw.",
         step=speculative(
             submit=lambda drafts: list(takewhile(lambda x: x.q[x.token] >= P_MIN, drafts))
@@ -89,7 +89,7 @@ ENTRIES = (
         "draft-eos-unverified",
         "length",
         formula="a drafted EOS is accepted without a test",
-        symptom="Texts end as often as the drafter wants.",
+        symptom="Texts end as often as the draft model wants.",
         hint="Verify EOS like any other draft before finishing the sequence.",
         step=speculative(accept=lambda at: 1 if ends_text(at) else acceptance(at)),
         cites=("openvinotoolkit/openvino.genai#3293",),

@@ -101,8 +101,9 @@ ENTRIES = (
         "lookahead-sees-coin",
         "randomness",
         formula="drafts are made only if u < 1/2, and x_0 is tested with that u",
-        symptom="Drafted tokens pass too often: the coin was chosen for them.",
-        hint="Choose the lookahead from emitted tokens and drafts, never from the coins to come.",
+        symptom="Drafted tokens pass too often: the random number was chosen for them.",
+        hint="Choose the lookahead from emitted tokens and drafts, never from the random "
+        "numbers to come.",
         step=drafting_if_lucky,
     ),
 )

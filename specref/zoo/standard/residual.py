@@ -39,7 +39,7 @@ ENTRIES = (
         "residual-is-p",
         "residual",
         formula="recovered token ~ p",
-        symptom="Tokens that the drafter likes are over-weighted: they were offered already.",
+        symptom="Tokens that the draft model likes are over-weighted: they were offered already.",
         hint="Subtract q before drawing.",
         step=speculative(recover=lambda at: at.p),
         cites=("romsto/Speculative-Decoding", "ShopeeLLM/Spec-RL#14"),
@@ -60,13 +60,14 @@ ENTRIES = (
         hint="Divide (p - q)+ by its sum; it is a probability already, not a logit.",
         step=speculative(recover=first_order_softmax),
         cites=("huggingface/transformers#28508",),
-        note="The reported code has exp where this has 1 + v; the exact law would be irrational.",
+        note="The reported code has exp where this has 1 + v; the exact distribution would be "
+        "irrational.",
     ),
     Entry(
         "residual-zero-drafted-only",
         "residual",
         formula="recovered token ~ norm(p without x), after a test with p / q",
-        symptom="Other tokens that the drafter likes are over-weighted.",
+        symptom="Other tokens that the draft model likes are over-weighted.",
         hint="Zero x alone only if the test was p(x), the one of a one-hot q.",
         step=speculative(recover=lambda at: normalise(at.p - one_hot(at.token, at.p) * at.px)),
         cites=("SafeAILab/EAGLE#20",),
@@ -121,7 +122,7 @@ ENTRIES = (
         "residual",
         formula="recovered token ~ q",
         symptom="A rejected token can come straight back.",
-        hint="Draw from what the target has in excess of the drafter.",
+        hint="Draw from what the target has in excess of the draft model.",
         step=speculative(recover=lambda at: at.q),
     ),
     Entry(
@@ -129,7 +130,7 @@ ENTRIES = (
         "residual",
         formula="recovered token ~ norm((q - p)+)",
         symptom="Only tokens that the target wants less of come out after a rejection.",
-        hint="Subtract the drafter from the target, not the other way round.",
+        hint="Subtract the draft model from the target, not the other way round.",
         step=speculative(recover=lambda at: residual_or_p(at.q, at.p)),
     ),
     Entry(
