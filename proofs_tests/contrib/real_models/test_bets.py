@@ -111,6 +111,21 @@ def planted_law(rows, towards):
     return law / law.sum(1, keepdim=True)
 
 
+def test_rows_without_a_shared_token_win_nothing():
+    """Filters leave rows of which q has no token: they add nothing, and spoil no other row."""
+    rows = drawn("dense", 40)
+    wanted, tally = Tally(), Tally()
+    wanted.gain(rows)
+    p, q = rows.p.clone(), rows.q.clone()
+    p[0, 1:], q[0, 0] = 0, 0
+    p[0, 0] = 1
+    q[0] /= q[0].sum()
+    tally.gain(rows._replace(p=p, q=q))
+    assert np.isfinite(tally.gains).all()
+    assert (np.array(tally.gains) <= wanted.gains).all()
+    assert tally.gained == wanted.gained
+
+
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("towards", ["q", BET_BUGS[0], BET_BUGS[2]])
 def test_a_mixture_that_is_detected_is_found_when_planted(towards):

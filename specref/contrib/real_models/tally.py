@@ -216,7 +216,9 @@ class Tally:
         if not apart.any():
             return
         inside = rows.q * (rows.p > 0)
-        law = inside / inside.sum(1, keepdim=True)
+        mass = inside.sum(1, keepdim=True)
+        # without a shared token there is nothing to bet on: what q draws there is impossible
+        law = torch.where(mass > 0, inside / mass, rows.p)
         won = mixture_gains(rows.p, law / (rows.p + TINY))[apart.cpu().numpy()].sum(0)
         self.gains = (np.array(self.gains) + won).tolist()
         self.gained += int(apart.sum())
