@@ -42,7 +42,7 @@ COMPARED = (
     "block verification owes later are none. `a against b` are expected numbers; rows of p and q "
     "that an example does not name are uniform. Several drafts are two at each position, trees "
     "have two siblings first, estimates of a companion are any numbers in [0, 1]: entries of the "
-    "drafter's rows after more tokens than are drafted, as q(·|a a a b) at lookahead 2. "
+    "draft model's rows after more tokens than are drafted, as q(·|a a a b) at lookahead 2. "
     "Autoregressive decoding accepts no draft: every rule accepts at least as many. The published "
     "companion rule is lossy, and is not compared. Closed forms are those of W(x), the "
     "probability that the accepted drafts start with x, for each x up to the lookahead; those of "

@@ -33,9 +33,10 @@ share is {spellings}."""
 
 DECOMPOSITIONS = """\
 The token sequences that spell a token of Qwen2, by string (of which a character stands for a
-byte), special tokens among them. *Forwards* are the contexts at which the drafter's law is needed
-for the masses of all: the inner nodes of the tree of decompositions, its root among them. They
-are known beforehand, so that one forward with tree attention reads them together."""
+byte), special tokens among them. *Forwards* are the contexts at which the draft model's
+distribution is needed for the masses of all: the inner nodes of the tree of decompositions, its
+root among them. They are known beforehand, so that one forward with tree attention reads them
+together."""
 
 WORD = """\
 `{word}` has {count} decompositions of at most {bound} ({missing} is no token),
