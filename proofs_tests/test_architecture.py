@@ -284,7 +284,7 @@ CROSSING = {
     ".": (
         "api architecture deep defaults docs left_behind multi_draft package pictures "
         "playground "
-        "walks without_pytest without_torch"
+        "walks without_pytest without_torch words"
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",

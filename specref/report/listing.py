@@ -183,7 +183,7 @@ def rules(contract: Contract | None = None) -> list[RuleRow]:
 
 PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(
     {
-        "accepted tokens": lambda rule: rule.accepted_lengths is not None,
+        "accepted lengths": lambda rule: rule.accepted_lengths is not None,
         "first acceptance": lambda rule: bool(rule.accepted_lengths or rule.accepts_first),
         "twin": lambda rule: rule.sampled,
         "coins": lambda rule: rule.coins is not None,
