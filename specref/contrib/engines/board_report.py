@@ -23,13 +23,13 @@ VERDICTS: Mapping[str, str] = {
     Finding.LAW: "LOSSY",
     Finding.CONTRACT: "broken contract",
     Finding.EDGE: "edge",
-    Finding.ACCEPTANCE: "accepted lengths",
-    Finding.PLAIN: "plain mode off",
+    Finding.ACCEPTANCE: "accepted tokens",
+    Finding.PLAIN: "wrong baseline",
     Finding.UNANSWERED: "not answered",
     Finding.NOT_EXERCISED: "not_exercised",
 }
 JUDGED, FOUND = frozenset({PASSED, KNOWN}), frozenset({"LOSSY", KNOWN})
-GREEDY = "greedy; no law is judged"
+GREEDY = "greedy; no distribution is judged"
 TEXTS = "end-to-end/texts", "end-to-end/texts-same"
 COLUMNS = (
     Column("path"),
@@ -164,7 +164,7 @@ def _power(results: Sequence[Mapping[str, Any]]) -> str:
     parts = [f"TV ≥ {min(drawn):.2g}" if min(drawn) < 1 else "none"] if drawn else []
     if drawn and min(drawn) < 1 and f"{max(drawn):.2g}" != f"{min(drawn):.2g}":
         parts = [f"TV ≥ {min(drawn):.2g} to {max(drawn):.2g}, by check"]
-    return "; ".join([*parts, *([f"exact law within {max(exact):.0e}"] if exact else [])])
+    return "; ".join([*parts, *([f"exact distribution within {max(exact):.0e}"] if exact else [])])
 
 
 def board_table(rows: Sequence[Row]) -> RenderableType:

@@ -290,7 +290,7 @@ class GivenDrafts(Chance):
 
 def _position(site: str, name: str) -> int:
     if not site.startswith(f"{name}["):
-        raise ValueError(f"site {site!r}: a verifier has no coin for it")
+        raise ValueError(f"site {site!r}: a verifier has no random number for it")
     return int(site.removeprefix(f"{name}[").removesuffix("]"))
 
 
