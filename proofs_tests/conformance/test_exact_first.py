@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import specref
+from specref.conformance.checks import CHECKS
 from specref.conformance.exact_first import in_a_copy
+from specref.conformance.options import LONGER
 from specref.conformance.status import FIRST, Stage, Status
 from specref.examples import correct, lossy
 
@@ -64,6 +66,10 @@ def test_smoke_samples_nothing_and_says_so() -> None:
     assert quick.exit_code == 0
     assert not quick.has_power
     assert "exact distributions" in quick.power
+    ids, said = {one.id for one in CHECKS}, " ".join(str(quick).split())
+    assert not set(LONGER) - ids
+    assert not set(LONGER) & {one.id for one in quick.results}
+    assert all(one.removeprefix("joint/") in said for one in LONGER)
     assert not any(one.evidence.get("trials") for one in quick.results)
 
 

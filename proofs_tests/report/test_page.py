@@ -65,7 +65,7 @@ def diagnosis() -> Diagnosis:
 
 @pytest.fixture(scope="module")
 def failing() -> Report:
-    options = {"one_hot": False, "only": ["smoke", "joint/wide", "joint/probed"]}
+    options: dict[str, Any] = {"one_hot": False, "only": ["smoke", "joint/wide", "joint/probed"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "diagnosed", lambda *given: diagnosis())
         return check(lossy, name="examples.lossy:verify", version=WRONG, **options)
@@ -83,7 +83,7 @@ ENTRIES = ("counts-bonus-as-accepted", "companion-judges-the-draft")
 @pytest.fixture(scope="module")
 def pages(failing: Report, passing: Report) -> dict[str, str]:
     rule = partial(page_of_rule, "my_rules:<step>")
-    rows = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), None)
+    rows = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), "")
     reports = (AlgorithmReport("standard", 3, 7), AlgorithmReport("tli", failures=("<none>",)))
     return {
         "failing": kit_html([failing]),
@@ -287,6 +287,25 @@ def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
 def test_names_and_messages_are_escaped(name: str, pages: dict[str, str]) -> None:
     assert "<script" not in pages[name]
     assert WRONG in Page(pages[name]).text or "my_rules:<step>" in Page(pages[name]).text
+
+
+def test_a_run_of_smoke_is_run_again_as_one() -> None:
+    """Without its profile the command would sample for a minute."""
+    options: dict[str, Any] = {"name": "mine.py:verify", "profile": "smoke"}
+    assert "--profile smoke" in replay_line(check(correct, **options))
+    some = check(correct, only=["smoke/answers"], **options)
+    assert "--profile" not in replay_line(some)
+
+
+def test_sentences_of_a_section_flow_and_figures_stay_aligned(pages: dict[str, str]) -> None:
+    """On a phone a line that is wrapped for 80 columns would be wrapped twice."""
+    page = pages["failing"]
+    cause = page[page.index("<h2>Likely cause") : page.index("<h2>Run it again")]
+    assert re.search(r'<p class="said more">Fix: [^<]*after each rejection\.</p>', cause)
+    where = page[page.index("<h2>Where") : page.index("<h2>Likely cause")]
+    figures = re.findall(r"<pre>(.*?)</pre>", where, re.DOTALL)
+    assert any("first token 1 " in one and "position 0 " in one for one in figures)
+    assert not any("was rejected" in one for one in figures)
 
 
 def test_the_replay_line_runs_the_same_again(

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from specref.conformance.status import CheckResult
 
 Profile: TypeAlias = Literal["quick", "standard", "thorough", "smoke"]
+LONGER = (
+    *(f"joint/probed-{n}-drafts" for n in (4, 6, 7, 8, 9)),
+    *(f"joint/probed-vocabulary-{size}" for size in ("32k", "128k")),
+)
+"""Exact laws that the profile smoke leaves out: of a sampler in torch they take longer than all
+others together, and other lengths and sizes are among those."""
 LEAST = Shape(2, 1, 1)
 DETECT_TV: dict[Profile, float] = {
     "smoke": 0.05,

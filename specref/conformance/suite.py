@@ -20,6 +20,7 @@ from specref.conformance.exact_first import ahead_of_samples, in_order
 from specref.conformance.explaining import explained, explains, explanation, further
 from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.options import (
+    LONGER,
     CheckOptions,
     Listener,
 )
@@ -203,7 +204,7 @@ def prepare(
     only = SMOKE if options.profile == "smoke" and options.only is None else options.only
     asked = chosen(only)
     left_out = {one.id for one in chosen(options.skip, "skip")} if options.skip else set()
-    left_out |= set(DRAWN) if only is SMOKE else set()
+    left_out |= {*DRAWN, *LONGER} if only is SMOKE else set()
     asked = tuple(one for one in asked if one.id not in left_out)
     passed = parameters_passed(implementation, options.contract, capabilities)
     return Judge(subject, options, statistical, advance, told=told, passed=passed), asked

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
 from specref.conformance.findings import address_of_bug, address_of_finding
-from specref.conformance.options import CheckOptions
+from specref.conformance.options import LONGER, CheckOptions
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
@@ -205,6 +205,9 @@ def _power(report: "Report") -> Iterator[str]:
         yield from wrapped(report.power)
     elif not shifts and not report.power_on_fixtures:
         yield "Nothing was sampled: no other shape, no independence of rows, no iterations."
+        if report.options.profile == "smoke" and report.options.only is None:
+            names = ", ".join(one.removeprefix("joint/") for one in LONGER)
+            yield from wrapped(f"Nor were these exact laws worked out: {names}.")
     else:
         yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
 

@@ -104,11 +104,12 @@ class Comparisons(Protocol):
 class Lazy:
     """A monotone function of one coin."""
 
-    __slots__ = ("coin", "comparisons", "decided", "steps")
+    __slots__ = ("coin", "comparisons", "decided", "defined", "steps")
 
     def __init__(self, coin: Coin, comparisons: Comparisons, steps: tuple[Step, ...] = ()) -> None:
         self.coin, self.comparisons, self.steps = coin, comparisons, steps
         self.decided: dict[tuple[Order, Any], bool] = {}
+        self.defined = False
 
     @property
     def plain(self) -> float | None:
@@ -140,11 +141,14 @@ class Lazy:
         EscapedError
             It is NaN at some values of its coin, and not at others.
         """
+        if self.defined:  # at all values that are left, too
+            return
         low, high = self.coin.ends
         with quiet():
             undefined = {math.isnan(self.at(value)) for value in (low, (low + high) / 2, high)}
         if len(undefined) > 1:
             raise EscapedError(f"a function of {self.coin.call} that is NaN in places")
+        self.defined = undefined == {False}
 
     def _apply(self, ufunc: Any, other: object, *, reflected: bool = False) -> Any:
         exact = as_number(other)

@@ -89,8 +89,9 @@ def _as_race(left: Lazy, right: Lazy, reading: str) -> Duel | None:
         return _tie(lambda y: value < right_value(y))
 
     rates = left.coin.rate, right.coin.rate
-    corners = [(x / rates[0], y / rates[1]) for x in (EARLY, LATE) for y in (LATE, EARLY)]
-    left_first, *others = (less(*corner) for corner in corners)
+    lefts = [left_value(x / rates[0]) for x in (EARLY, LATE)]
+    rights = [right_value(y / rates[1]) for y in (LATE, EARLY)]
+    left_first, *others = (x < y for x in lefts for y in rights)
     if all(other == left_first for other in others):
         return Duel(left_first, reading=reading)
     rough = tie(2.0**-10)

@@ -1,6 +1,7 @@
 """The report of the conformance kit as a page: the verdict in words, then what it rests on."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,9 @@ from specref.report.page import (
     verdict_box,
 )
 
+ALIGNED = re.compile(r"\S {3,}\S|^ {8}")
+"""A line with figures below each other, or one that goes on where the first of them stands."""
+FIX = "Fix: "
 KINDS: Mapping[Status, str] = {
     Status.PASSED: "good",
     Status.FAILED: "bad",
@@ -112,16 +116,51 @@ def _article(report: Report) -> Markup:
 
 
 def _lines(lines: Sequence[str]) -> list[Markup]:
-    """Lines of a summary, aligned as they are printed."""
-    return [element("pre", "\n".join(lines))] if lines else []
+    """Lines of a summary: sentences flow, figures are aligned as they are printed."""
+    parts: list[Markup] = []
+    for aligned, group in groupby(flowing(lines), key=_is_aligned):
+        some = list(group)
+        if aligned:
+            parts.append(element("div", element("pre", "\n".join(some)), class_="aligned"))
+        else:
+            parts += [element("p", line.strip(), class_=_kind(line)) for line in some]
+    return parts
+
+
+def _is_aligned(line: str) -> bool:
+    return bool(ALIGNED.search(line))
+
+
+def _kind(line: str) -> str:
+    return "said more" if line.startswith(" ") else "said"
+
+
+def flowing(lines: Sequence[str]) -> list[str]:
+    """Lines of which those that only go on, as they are wrapped, are put to the one before.
+
+    Examples
+    --------
+    >>> flowing(["a law: it is", "  wrong", "  Fix: draw", "  anew.", "token 1    0.4444"])
+    ['a law: it is wrong', '  Fix: draw anew.', 'token 1    0.4444']
+    """
+    whole: list[str] = []
+    for line in lines:
+        goes_on = line.startswith(" ") and not line.lstrip().startswith(FIX)
+        if goes_on and whole and not (_is_aligned(line) or _is_aligned(whole[-1])):
+            whole[-1] += f" {line.strip()}"
+        else:
+            whole.append(line)
+    return whole
 
 
 def _verdict(report: Report) -> Markup:
-    said = [element("p", line) for line in (report.summary.headline, *report.summary.sure)]
+    sure = re.split(r"\n(?! )", "\n".join(report.summary.sure))  # the others are wrapped lines
+    said = [element("p", " ".join(one.split())) for one in (report.summary.headline, *sure) if one]
     said += [element("p", _meaning(report), class_="soft")]
     first = next(iter(report.diagnosis.candidates), None) if report.diagnosis else None
     if first is not None and first.fits:
-        said.insert(1, element("p", f"Likely cause: {first.title}. {first.hint}"))
+        hints = first.hint.replace(" / ", " Or: ")
+        said.insert(1, element("p", f"Likely cause: {first.title}. {hints}"))
     if report.finding is not None:
         open_ = report.finding in (Finding.UNANSWERED, Finding.NOT_EXERCISED)
         return verdict_box("open" if open_ else "bad", HEADLINES[report.finding], *said)
@@ -497,6 +536,7 @@ def replay_line(report: Report) -> str:
     only = list(options.only or ()) if failure is None else [failure.id]
     given: dict[str, Any] = {
         "contract": str(report.contract),
+        "profile": options.profile if options.profile == "smoke" and not only else None,
         "algorithm": options.algorithm,
         "seed": report.seed,
         "alpha": report.alpha,

@@ -85,6 +85,9 @@ details { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8re
 summary { cursor: pointer; font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+p.said { margin: .4rem 0; overflow-wrap: anywhere; } p.more { margin-left: 1.2rem; }
+.aligned pre { white-space: pre; overflow-x: auto; overflow-wrap: normal; }
+@media (max-width: 520px) { .aligned pre { font-size: .66rem; padding: .5rem; } }
 @media (max-width: 520px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   details .name { min-width: 6.75rem; white-space: normal; overflow-wrap: anywhere; }
   .wide { min-width: 7.5rem; } }
