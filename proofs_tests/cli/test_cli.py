@@ -146,7 +146,12 @@ def test_help_has_examples() -> None:
 
 
 def test_help_fits_80_columns_and_cuts_no_word() -> None:
-    for arguments in ([], *([command] for command in main.commands), ["plan", "speed"]):
+    for arguments in (
+        [],
+        *([command] for command in main.commands),
+        ["plan", "speed"],
+        ["plan", "samples"],
+    ):
         text = run(*arguments, "--help").output
         assert max(map(len, text.splitlines())) <= 80, arguments
         _, after_usage = text.split("\n\n", 1)
@@ -418,6 +423,16 @@ def test_json_is_readable_by_others(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
     assert_fits("plan", file.read_text())
     assert_fits("plan", run("plan", "--mutant", "residual-is-p", "--json", "-").stdout)
+
+
+def test_samples_are_planned_with_the_name_of_the_command_and_without() -> None:
+    named, bare = run("plan", "samples", "--tv", "0.1"), run("plan", "--tv", "0.1")
+    assert (named.exit_code, named.stdout) == (0, bare.stdout)
+    assert_one_line_error(run("plan", "samples"), "expected exactly one of --tv")
+    assert_one_line_error(run("plan", "--tv", "0.1", "samples", "--n", "9"), "--tv before samples")
+    for options in (["--tv", "0.1"], ["--n", "1000"]):
+        for command in (["plan"], ["plan", "samples"]):
+            assert "blocks" in run(*command, *options).stdout
 
 
 @pytest.mark.deep

@@ -20,7 +20,7 @@ COMMANDS = {
     "init": "Write a pytest file for YOUR sampler, or a program in another language.",
     "prove": "Prove or refute YOUR verification rule, exactly; with --all those of the project.",
     "list": "List capabilities, checks, contracts, adapters and rules.",
-    "plan": "How many samples does a verdict need, and how long does that take?",
+    "plan": "How many samples does a verdict need? Which lookahead is fastest?",
     "doctor": "Show installed optional parts, and how to get the others.",
     **COMMANDS_OF_WINGS,
 }

@@ -14,8 +14,16 @@ FIRST = 5
 """Sections that are listed by default: what can be asked for."""
 
 
+class Section(click.Choice[str]):
+    """A section, by its name or by that of one thing in it: `check` is `checks`."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        several = f"{value}s"
+        return super().convert(several if several in SECTIONS else value, param, ctx)
+
+
 @click.command("list")
-@click.argument("sections", nargs=-1, type=click.Choice(tuple(SECTIONS)))
+@click.argument("sections", nargs=-1, type=Section(tuple(SECTIONS)))
 @click.option(
     "--contract",
     type=click.Choice(tuple(CONTRACTS)),

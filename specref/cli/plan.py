@@ -1,4 +1,7 @@
-"""``specref plan``: what a verdict costs; ``specref plan speed``: what drafts gain."""
+"""``specref plan samples``: what a verdict costs; ``specref plan speed``: what drafts gain."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -13,6 +16,48 @@ from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.planning import Plan, typical_trials, typical_tv
 from specref.wings import registered
 from specref.zoo.planning import FIXTURE_PAIRS, MutantPlan, plan_mutant
+
+Command: TypeAlias = Callable[..., Any]
+
+
+def asking(hidden: bool) -> Callable[[Command], Command]:
+    """The options of `plan samples`; hidden where they stand for it without its name."""
+    options = (
+        click.option(
+            "--tv",
+            "--detect-tv",
+            type=float,
+            hidden=hidden,
+            help="How many samples detect this TV?",
+        ),
+        click.option(
+            "--n", "trials", type=int, hidden=hidden, help="Which TV do this many samples detect?"
+        ),
+        click.option(
+            "--eps",
+            type=float,
+            hidden=hidden,
+            help="How many samples certify a lossless sampler within this TV?",
+        ),
+        click.option("--mutant", hidden=hidden, help="How many samples detect this known bug?"),
+        click.option(
+            "--alpha", default=ALPHA, show_default=True, hidden=hidden, help="False-positive rate."
+        ),
+        click.option(
+            "--rate",
+            default=10_000.0,
+            show_default=True,
+            hidden=hidden,
+            help="Samples per second.",
+        ),
+    )
+
+    def given(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return given
 
 
 def plan_table(
@@ -70,18 +115,30 @@ def _duration(seconds: float) -> str:
 
 
 @click.group("plan", invoke_without_command=True)
-@click.option("--tv", "--detect-tv", type=float, help="How many samples detect this TV?")
-@click.option("--n", "trials", type=int, help="Which TV do this many samples detect?")
-@click.option(
-    "--eps", type=float, help="How many samples certify a lossless sampler within this TV?"
-)
-@click.option("--mutant", help="How many samples detect this known bug?")
-@click.option("--alpha", default=ALPHA, show_default=True, help="False-positive rate.")
-@click.option("--rate", default=10_000.0, show_default=True, help="Samples per second.")
+@asking(hidden=True)
 @json_option
 @click.pass_context
-def plan_command(
-    context: click.Context,
+def plan_command(context: click.Context, /, **given: Any) -> None:
+    """How many samples does a verdict need? Which lookahead is fastest?
+
+    Options without a command are those of `samples`. Takes a second.
+
+    \b
+    Examples:
+      specref plan samples --tv 0.01
+      specref plan samples --mutant residual-is-p --rate 2000
+      specref plan speed --acceptance 0.7 --cost 0.05
+    """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    context.invoke(samples_command, **given)
+
+
+@plan_command.command("samples")
+@asking(hidden=False)
+@json_option
+def samples_command(
     tv: float | None,
     trials: int | None,
     eps: float | None,
@@ -90,21 +147,16 @@ def plan_command(
     rate: float,
     json_file: str | None,
 ) -> None:
-    """How many samples does a verdict need, and how long does that take?
+    """How many samples does a verdict need?
 
-    Give one of --tv, --n, --eps and --mutant; or ask `specref plan speed` which lookahead is
-    best. Takes a second.
+    How long they take is told, too. Give one of --tv, --n, --eps and --mutant. Takes a second.
 
     \b
     Examples:
-      specref plan --tv 0.01
-      specref plan --n 100000
-      specref plan --mutant residual-is-p --rate 2000
-      specref plan speed --acceptance 0.7 --cost 0.05
+      specref plan samples --tv 0.01
+      specref plan samples --n 100000
+      specref plan samples --mutant residual-is-p --rate 2000
     """
-    if context.invoked_subcommand is not None:
-        _refuse_options(context)
-        return
     if not rate > 0:
         raise ValueError(f"rate = {rate}: expected a number > 0")
     plans = _plans(tv, trials, eps, mutant, alpha)

@@ -207,7 +207,7 @@ def _power(report: "Report") -> Iterator[str]:
         yield "Nothing was sampled: no other shape, no independence of rows, no iterations."
         if report.options.profile == "smoke" and report.options.only is None:
             names = ", ".join(one.removeprefix("joint/") for one in LONGER)
-            yield from wrapped(f"Nor were these exact laws worked out: {names}.")
+            yield from wrapped(f"Nor were these exact distributions computed: {names}.")
     else:
         yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
 

@@ -73,9 +73,9 @@ class Call:
             found = f"It is {result.status} now. {result.message}".strip()
             pytest.fail(f"expired: {entry}. {found}", pytrace=False)
         if result.status == Status.FAILED:
-            pytest.xfail(f"expected_failure: {result.id}: {expected}; {result.message}")
+            pytest.xfail(f"{result.id}: {expected}; {result.message}")
         if result.status == Status.PASSED:
-            pytest.fail(f"unexpected_pass: {entry}. Remove what expects it", pytrace=False)
+            pytest.fail(f"[XPASS(strict)] {entry}. Remove what expects it", pytrace=False)
         if result.status == Status.NOT_APPLICABLE:
             warnings.warn(f"{entry}. But it is not_applicable: {result.message}", stacklevel=4)
 
