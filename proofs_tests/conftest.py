@@ -44,6 +44,16 @@ def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "explanation_in_time", lambda result, judge: "")
 
 
+@pytest.fixture
+def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name a bug by as many blocks as its fit needs, and ask few calls whether rows depend."""
+    from specref.conformance import dependence, explaining
+    from specref.conformance.diagnosis.ranking import ENOUGH
+
+    monkeypatch.setattr(explaining, "BLOCKS", ENOUGH)
+    monkeypatch.setattr(dependence, "CALLS", 16)
+
+
 @pytest.fixture(autouse=True)
 def without_strata(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave strata out of runs of all checks, which they make ten times as long.

@@ -51,6 +51,7 @@ def judged(folder: Path, ends: str, at_import: str = "", which: str = "correct")
     return folder
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("ends", "how"),
     [
@@ -68,6 +69,7 @@ def test_a_rule_that_ends_the_process_has_no_verdict(ends: str, how: str, tmp_pa
     assert found.stderr.count("\n") == 1
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("command", [CHECK, VECTORS, (*PROVE, "--everywhere")])
 def test_nor_has_one_in_other_commands(command: tuple[str, ...], tmp_path: Path) -> None:
     asked = [one for one in command if "--everywhere" not in command or one not in PROVE[2:]]

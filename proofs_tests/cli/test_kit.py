@@ -50,6 +50,7 @@ def test_too_few_trials_are_inconclusive() -> None:
     assert "UNDECIDED" in result.output
 
 
+@pytest.mark.usefixtures("few_blocks")
 def test_the_lossy_example_fails_with_the_name_of_its_bug_in_every_report(tmp_path: Path) -> None:
     files = {name: str(tmp_path / name) for name in ("json", "junit", "html")}
     options = [word for name, file in files.items() for word in (f"--{name}", file)]

@@ -62,6 +62,7 @@ def test_templates_are_lossless(
     assert "rule standard" in header
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("language", BUILDS)
 def test_a_bug_in_a_template_is_named(

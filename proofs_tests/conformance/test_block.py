@@ -110,6 +110,7 @@ MUTANTS = sorted(set(OWN) - set(LOSSLESS) - {"block-product-of-uniforms"})
 NEAR = "block-tokenwise-residual"
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=[pytest.mark.deep] * (one == NEAR)) for one in MUTANTS]
@@ -153,6 +154,7 @@ def test_block_verification_that_claims_to_be_standard_is_named() -> None:
     assert said.endswith("; they are those of 'block'")
 
 
+@pytest.mark.usefixtures("few_blocks")
 def test_token_verification_that_claims_to_be_block_is_diagnosed() -> None:
     report = check(correct.verify, algorithm="block", only=["joint/eos", "acceptance/deep"])
     assert failing(report) == {"acceptance/deep"}

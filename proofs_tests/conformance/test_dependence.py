@@ -129,6 +129,7 @@ def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: 
     assert report.lossy
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("name", "diagnosed"),

@@ -36,6 +36,7 @@ def test_every_address_is_a_heading_of_its_page(name: str, addresses: list[str])
     assert set(MEANINGS) == set(Finding)
 
 
+@pytest.mark.usefixtures("few_blocks")
 def test_a_report_says_where_its_finding_and_its_bug_are_described() -> None:
     report = check(lossy, one_hot=False, only=["smoke", "joint/probed"])
     text = str(report)

@@ -313,6 +313,7 @@ def record(report: Report) -> Any:
     return without_seconds(json.loads(as_json(kit_record(report))))
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     "verify", [pytest.param(correct, marks=pytest.mark.deep), lossy, refusing]

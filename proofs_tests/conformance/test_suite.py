@@ -467,6 +467,7 @@ def test_too_short_texts_are_inconclusive() -> None:
     assert check(plain, **options).exit_code == 0
 
 
+@pytest.mark.usefixtures("few_blocks")
 def test_torch_has_one_thread_while_checks_run() -> None:
     torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
     before, seen = torch.get_num_threads(), set()

@@ -51,6 +51,7 @@ def check_fits(text: str, width: int) -> None:
 ALGORITHM_5 = "specref.zoo.standard.printed:algorithm_5"
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(

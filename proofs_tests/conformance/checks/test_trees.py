@@ -22,7 +22,6 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.greedy import greedy_texts
 from specref.conformance.diagnosis.laws import TREES, compared_with
-from specref.conformance.diagnosis.ranking import ENOUGH
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
@@ -266,13 +265,6 @@ def test_the_references_pass(verify: Ask, rule: str) -> None:
     assert report.exit_code == 0, report
     assert report.capabilities.rule == rule
     assert set(statuses(report).values()) == {"passed"}
-
-
-@pytest.fixture
-def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For naming a bug, and for asking whether its rows depend on each other."""
-    monkeypatch.setattr("specref.conformance.explaining.BLOCKS", ENOUGH)
-    monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 
 @pytest.mark.deep(one_in=24)
