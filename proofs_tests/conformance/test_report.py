@@ -9,6 +9,7 @@ from specref.conformance import report as file
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import RUNNING, Report
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status
+from specref.conformance.summary import HEADLINES, UNDRAFTED, WIDTH
 from specref.contracts.capabilities import Capabilities
 from specref.report.kit_html import kit_html
 
@@ -221,3 +222,8 @@ def test_samples_that_were_not_enough_do_not_lower_what_a_pass_says() -> None:
         PASSED, replace(short, evidence={**short.evidence, "not_tried": ["it (x)"]}), nothing
     )
     assert found.detected_tv == 0.05
+
+
+@pytest.mark.parametrize("said", [*HEADLINES.values(), UNDRAFTED])
+def test_the_first_line_of_a_report_is_one_line(said: str) -> None:
+    assert len(f"FAILED · {said}") <= WIDTH

@@ -33,11 +33,11 @@ HEADLINES: Mapping[Finding, str] = {
     Finding.CONTRACT: "BROKEN CONTRACT: an answer is not one that the contract allows",
     Finding.EDGE: "EDGE: a random number at its end gives an impossible token",
     Finding.ACCEPTANCE: "ACCEPTED TOKENS: their number is not that of the declared rule",
-    Finding.PLAIN: "THE BASELINE IS WRONG: without speculation it has not the distribution given",
+    Finding.PLAIN: "THE BASELINE IS WRONG: its distribution is off without speculation",
     Finding.UNANSWERED: "NOT ANSWERED in time",
     Finding.NOT_EXERCISED: "NOT EXERCISED: no draft is known to have been accepted",
 }
-UNDRAFTED = "BROKEN CONTRACT: a block goes on after a token that was not drafted there"
+UNDRAFTED = "BROKEN CONTRACT: a block goes on after a token that was not drafted"
 WORDS: Mapping[Status, str] = {
     Status.FAILED: "failed",
     Status.UNEXPECTED_PASS: "xpassed",
