@@ -89,7 +89,7 @@ LENGTHS = (
     ("target", "arguments", "code", "told"),
     [
         ("correct:verify", PROBED, 0, "no difference from lossless where it was tried"),
-        ("lossy:verify", PROBED, 1, "LOSSY: the law is not the target's (joint/probed)"),
+        ("lossy:verify", PROBED, 1, "LOSSY: the distribution is not the target's (joint/probed)"),
         pytest.param(
             "correct:verify",
             LENGTHS,

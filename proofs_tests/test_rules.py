@@ -46,7 +46,7 @@ def test_figures_of_acceptance_are_those_of_the_lengths_of_one_draft(name: str) 
 @pytest.mark.parametrize("name", [name for name in RULES if name not in WITH_LENGTHS])
 def test_what_has_no_closed_form_is_not_computed(name: str) -> None:
     for figure in (RULES[name].acceptance_rate, RULES[name].acceptance_by_position):
-        with pytest.raises(ValueError, match=f"rule '{name}': no closed form of its accepted"):
+        with pytest.raises(ValueError, match=f"rule '{name}': no closed form of the number"):
             figure(TARGET, DRAFTER)
 
 

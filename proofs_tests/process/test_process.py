@@ -398,7 +398,7 @@ def test_a_program_that_draws_its_own_numbers_cannot_be_probed(
     report = judged(toy(tmp_path, at_start=f"said['takes'] = {takes}"), *EDGES)
     assert {result.status for result in report.results} == {"not_applicable"}
     for result in report.results:
-        assert "cannot be given a coin of 0: " in result.message
+        assert "cannot be given a random number of 0: " in result.message
         assert why in result.message
 
 

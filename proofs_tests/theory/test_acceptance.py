@@ -184,7 +184,7 @@ def test_expected_tokens_names_the_bad_argument(acceptance, lookahead):
 def test_a_rule_without_a_closed_form_says_so():
     model = iid_model(Vocabulary("a"), [1])
     for method in (RULES["ngrams"].acceptance_rate, RULES["ngrams"].acceptance_by_position):
-        with pytest.raises(ValueError, match="rule 'ngrams': no closed form of its accepted len"):
+        with pytest.raises(ValueError, match="rule 'ngrams': no closed form of the number"):
             method(model, model)
 
 

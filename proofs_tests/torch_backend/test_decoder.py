@@ -147,7 +147,7 @@ def test_blocks_with_every_drafter_that_declares_its_laws(
 
 @pytest.mark.parametrize("method", sorted({*METHODS} - {*DECLARING}))
 def test_blocks_need_declared_laws(method: str) -> None:
-    message = f"verification = 'block': expected 'token' with method '{method}'; the laws"
+    message = f"verification = 'block': expected 'token' with method '{method}'; the distributions"
     with pytest.raises(ValueError, match=message):
         Decoder(**arguments(method), verification="block")
 

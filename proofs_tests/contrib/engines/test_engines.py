@@ -124,7 +124,7 @@ def test_greedy_requests_are_compared_with_argmax(function: Any, code: int, inst
     greedy = IMPLEMENTATIONS["lmdeploy-greedy"].load()
     report = check(greedy, contract="ragged", only=[*GREEDY, "joint/wide"])
     assert report.exit_code == code, report
-    assert report.counts["not_applicable"] >= 1, "no law is judged"
+    assert report.counts["not_applicable"] >= 1, "no distribution is judged"
 
 
 @pytest.mark.deep(one_in=2)
