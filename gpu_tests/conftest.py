@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_tests.sizes import PRETENDED
+
 if TYPE_CHECKING:
     from gpu_tests.lab import Lab
 
@@ -17,19 +19,27 @@ collect_ignore_glob = ["[!t]*.py"] if MISSING else []
 @pytest.fixture(scope="session", params=["cpu", "cuda"])
 def device(request: pytest.FixtureRequest) -> str:
     """Each device in turn."""
-    if request.param == "cuda":
-        request.getfixturevalue("cuda")
-    return str(request.param)
+    return str(request.getfixturevalue("cuda") if request.param == "cuda" else request.param)
 
 
 @pytest.fixture(scope="session")
-def cuda() -> str:
-    """For what has a meaning on CUDA only."""
+def cuda(pytestconfig: pytest.Config) -> str:
+    """For what has a meaning on CUDA only; pretended with the plugin for that."""
     torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
+    if pytestconfig.pluginmanager.has_plugin("gpu_tests.pretended"):
+        return PRETENDED
     if not torch.cuda.is_available():
         pytest.skip("not_run (no CUDA)")
     return "cuda"
+
+
+@pytest.fixture(scope="session")
+def gpu(cuda: str) -> str:
+    """For what only a GPU shows: memory, its kernels, what its driver does."""
+    if cuda == PRETENDED:
+        pytest.skip("not_run (the device is pretended)")
+    return cuda
 
 
 @pytest.fixture(scope="session")

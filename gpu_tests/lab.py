@@ -9,12 +9,12 @@ from gpu_tests.blocks import Blocks, held_out_blocks
 from gpu_tests.cases import CASES
 from gpu_tests.pairs import Models, Pair
 from gpu_tests.recording import Record, record
-from gpu_tests.sizes import SIZES
+from gpu_tests.sizes import PRETENDED, SIZES
 from specref.contrib.real_models import planted
 from specref.contrib.real_models.planted import Planted
 
 Figure: TypeAlias = Callable[[str], None]
-SHARES: Mapping[str, float] = MappingProxyType({"cpu": 0.75, "cuda": 0.1})
+SHARES: Mapping[str, float] = MappingProxyType({"cpu": 0.75, PRETENDED: 0.75, "cuda": 0.1})
 BUG_SEED = 10_000
 VARIANT = 4
 

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import torch
+from torch import Tensor
 
 from gpu_tests.greedy import Texts
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.pairs import Pair
-from specref.torch_backend import generate
+from specref.torch_backend import TreeModel, generate
 from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.trees import Tree
 
 PAIRS = {"standard": "homogeneous", "tli": "large intersection"}
 MOVED = 0.1
@@ -68,6 +70,30 @@ def test_a_rejected_draft_left_in_the_cache_is_noticed(lab: Lab) -> None:
     with patch.object(Slots, "crop", too_little):
         wrong = texts(pair, "standard", prompts, tokens, True)
     assert sum(a != b for a, b in zip(right, wrong, strict=True)) > count // 2
+
+
+TREES = (([[0, 0, 1], [0]], [[1, 2, 1], [5]]), ([[2], [1, 1]], [[7], [3, 4]]))
+
+
+def grown(pair: Pair, use_cache: bool) -> list[Tensor]:
+    """What the target says after the nodes of two trees, step by step."""
+    model = TreeModel(pair.target, use_cache)
+    begun = model.begin([[1, 2, 3], [4]])
+    return [begun, *(one for step in TREES for one in model.grow(*step))]
+
+
+def test_caches_change_no_tree(lab: Lab) -> None:
+    pair = lab.pair("homogeneous", torch.float64)
+    for one, same in zip(grown(pair, True), grown(pair, False), strict=True):
+        torch.testing.assert_close(one, same, rtol=0, atol=1e-9)
+
+
+def test_a_node_at_another_place_is_noticed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, places = lab.pair("homogeneous", torch.float64), Tree.positions
+    right = grown(pair, False)
+    monkeypatch.setattr(Tree, "positions", lambda *given: [one + 1 for one in places(*given)])
+    pairs = zip(right, grown(pair, True), strict=True)
+    assert any((one - same).abs().max() > 1e-3 for one, same in pairs)
 
 
 def too_little(slots: Slots, lengths: list[int], crop: Callable[..., None] = Slots.crop) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,22 +13,39 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 from torch import Tensor
 
+from gpu_tests.sizes import PRETENDED
 from specref import check
-from specref.adapters.torch_backend import load_seeded_verify, load_verify
+from specref.adapters.torch_backend import (
+    Verified,
+    load_seeded_verify,
+    load_verify,
+    load_verify_block,
+    load_verify_ragged,
+    load_verify_tree,
+)
+from specref.contracts.capabilities import capabilities_of, capable
 from specref.torch_backend import Coins, row_coins, uniforms, verify, verify_matching
 
 COPIES = 3
+TREES = ["smoke/answers", "smoke", "boundary", "joint/siblings", "joint/ending"]
 EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "smoke/large", "replay", "boundary"]
-SAMPLED = ["smoke", "joint/wide", "joint/eos", "independence/rows-wide", "iterations/deep"]
+SAMPLED = [
+    "smoke/answers",
+    "smoke",
+    "joint/wide",
+    "joint/eos",
+    "independence/rows-wide",
+    "iterations/deep",
+]
 
 
 def batch(device: str, rows: int = 64, lookahead: int = 4, size: int = 32_000) -> tuple[Any, ...]:
-    generator = torch.Generator(device).manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     p, q = (
-        torch.randn(rows, count, size, device=device, generator=generator).softmax(-1)
+        torch.randn(rows, count, size, generator=generator).softmax(-1).to(device)
         for count in (lookahead + 1, lookahead)
     )
-    drafts = torch.randint(0, size, (rows, lookahead), device=device, generator=generator)
+    drafts = torch.randint(0, size, (rows, lookahead), generator=generator).to(device)
     coins = row_coins(torch.arange(rows, device=device), 0, lookahead)
     return p, q, drafts, coins
 
@@ -45,10 +64,10 @@ def waiting(p: Tensor, q: Tensor, drafts: Tensor, coins: Coins) -> float:
     return float(verify(p, q, drafts, coins=coins)[1].sum().item())
 
 
-def test_verification_waits_for_nothing(cuda: str) -> None:
-    p, q, drafts, coins = batch(cuda)
-    race = coins._replace(race=torch.rand(p.shape[0], p.shape[2], device=cuda))
-    lens = torch.full((len(p),), 2, device=cuda)
+def test_verification_waits_for_nothing(gpu: str) -> None:
+    p, q, drafts, coins = batch(gpu)
+    race = coins._replace(race=torch.rand(p.shape[0], p.shape[2], device=gpu))
+    lens = torch.full((len(p),), 2, device=gpu)
     with refusing_to_wait():
         verify(p, q, drafts, coins=coins)
         verify(p, None, drafts, lens=lens, coins=race)
@@ -77,24 +96,79 @@ def test_blocks_are_those_of_the_cpu(cuda: str) -> None:
     assert not torch.equal(other[0], expected[0])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("recovery", ["race", "inverse"])
-def test_the_kit_finds_nothing(cuda: str, dtype: Any, recovery: Any) -> None:
-    """Alpha 1e-9; any law at total variation 0.1 is found 999 times in 1,000."""
-    only, verified = [*EXACT, *SAMPLED], load_verify(cuda, dtype, recovery)
-    report = check(verified, only=only, detect_tv=0.1, seed=11, device=cuda)
+def matching(device: str) -> Verified:
+    """Exact match: lossless whatever drafts are drawn from."""
+
+    @capable(arrays="torch", device=device)
+    def verified(target_probs: Tensor, draft_probs: Any, draft_tokens: Tensor, *, rng: Any) -> Any:
+        seeds = torch.from_numpy(rng.integers(2**63, size=len(draft_tokens))).to(device)
+        coins = row_coins(seeds, 0, draft_tokens.shape[1])
+        return verify_matching(target_probs, draft_tokens, coins=coins)
+
+    return verified
+
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+JUDGED: dict[str, tuple[Callable[[str], Verified], list[str]]] = {
+    **{
+        f"verify, {dtype}, {recovery}": (
+            partial(load_verify, dtype=dtype, recovery=recovery),
+            [*EXACT, *SAMPLED],
+        )
+        for dtype in DTYPES
+        for recovery in ("race", "inverse")
+    },
+    **{f"seeds, {dtype}": (partial(load_seeded_verify, dtype=dtype), SAMPLED) for dtype in DTYPES},
+    **{
+        f"block, {recovery}": (
+            partial(load_verify_block, dtype="float32", recovery=recovery),
+            ["smoke/answers", *SAMPLED],
+        )
+        for recovery in ("race", "inverse")
+    },
+    **{
+        f"tree, {rule}": (partial(load_verify_tree, dtype="float32", rule=rule), TREES)
+        for rule in ("topdown", "traversal")
+    },
+    "ragged": (
+        partial(load_verify_ragged, dtype="float32"),
+        ["smoke/answers", "smoke", "joint/wide"],
+    ),
+    "matching": (matching, ["smoke/answers", "smoke", "boundary/ragged", "joint/wide"]),
+}
+
+
+@pytest.mark.deep(one_in=9)
+@pytest.mark.parametrize("name", JUDGED)
+def test_the_kit_finds_nothing(cuda: str, name: str) -> None:
+    """Alpha 1e-9; any law at total variation 0.1 is found 999 times in 1,000.
+
+    On a pretended device, which is slow, the first checks only: whether tensors are in place.
+    """
+    load, only = JUDGED[name]
+    if cuda == PRETENDED:
+        only = only[:1]
+    contract = next((one for one in ("tree", "ragged") if name.startswith(one)), "verify")
+    report = check(load(cuda), contract=contract, only=only, detect_tv=0.1, seed=11, device=cuda)
     assert report.exit_code == 0, report
+    assert report.counts["passed"], report
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_kit_finds_nothing_in_row_seeds(cuda: str, dtype: Any) -> None:
-    verified = load_seeded_verify(cuda, dtype)
-    report = check(verified, only=SAMPLED, detect_tv=0.1, seed=11, device=cuda)
-    assert report.exit_code == 0, report
+def test_the_kit_finds_a_sampler_that_stays_on_the_host(cuda: str) -> None:
+    """Its random numbers, say."""
+    load, only = JUDGED["verify, float32, inverse"]
+    clean = load(cuda)
+
+    @capable(**asdict(capabilities_of(clean)))
+    def forgetful(p: Tensor, q: Tensor, drafts: Tensor, **given: Any) -> Any:
+        return verify(p, q, drafts, coins=Coins(torch.zeros(q.shape[:2]), torch.zeros(len(p))))
+
+    report = check(forgetful, only=only[:1], seed=11, device=cuda)
+    assert report.exit_code == 1, report
 
 
-def test_memory_is_that_of_the_inputs(cuda: str) -> None:
-    given = batch(cuda, lookahead=8)
+def test_memory_is_that_of_the_inputs(gpu: str) -> None:
+    given = batch(gpu, lookahead=8)
     assert copies(lambda: verify(*given[:3], coins=given[3]), given) <= COPIES
     assert copies(lambda: wasteful(*given), given) > COPIES
 

@@ -26,6 +26,7 @@ from gpu_tests.betting import ALPHA, log10_evidence
 from gpu_tests.cases import Case
 from gpu_tests.pairs import Pair
 from gpu_tests.recording import Record, record
+from gpu_tests.sizes import PRETENDED
 from specref.contrib.real_models import planted
 from specref.torch_backend import draw, shaping
 from specref.torch_backend.drafters import drafts
@@ -36,7 +37,7 @@ LOSSY = -math.log10(ALPHA)
 NEAR = 1e-6
 NOISE = 0.5
 """Of the drafter's last layer, beside the target's of 0.5: a third of its drafts is accepted."""
-TEXTS = {"cpu": (4, 6), "cuda": (64, 16)}
+TEXTS = {"cpu": (4, 6), PRETENDED: (4, 6), "cuda": (64, 16)}
 CASE = Case("standard", "random", dtype=torch.bfloat16)
 
 

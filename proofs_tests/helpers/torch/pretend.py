@@ -8,7 +8,8 @@ It does not show what CUDA lacks or adds up in another order, memory, or races.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -123,6 +124,15 @@ class Pretender(TorchDispatchMode):
         lifting, overwrites = self._before.pop()
         torch._C._set_only_lift_cpu_tensors(lifting)
         torch.__future__.set_overwrite_module_params_on_conversion(overwrites)
+
+    @contextmanager
+    def also_here(self) -> Iterator[None]:
+        """In another thread, while it is entered in one; what it sets for all threads is set."""
+        TorchDispatchMode.__enter__(self)
+        try:
+            yield
+        finally:
+            TorchDispatchMode.__exit__(self, None, None, None)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
