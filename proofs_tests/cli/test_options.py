@@ -93,6 +93,15 @@ def test_shapes_are_read_and_filled_up() -> None:
     [
         (("chekc",), "no such command 'chekc': did you mean 'check'? (see specref --help)"),
         (("check", "x", "--contrat", "verify"), "did you mean '--contract'?"),
+        (
+            ("check", "x", "--profle", "smoke"),
+            "no such option '--profle'; did you mean '--profile'?",
+        ),
+        (("replay", "no.json"), "error: CASE.json: "),
+        (
+            ("plan", "samples", "--mutant", "residual-is"),
+            "mutant = 'residual-is': expected a known bug (specref list bugs); did you mean",
+        ),
         (("check", "x", "--contract", "verfy"), "did you mean 'verify'?"),
         (("check", "x", "--rule", "blok"), "--rule = 'blok': expected one of autoregressive"),
         (("check", "x", "--trials", "a"), "--trials: 'a' is not a valid integer"),
@@ -103,7 +112,7 @@ def test_shapes_are_read_and_filled_up() -> None:
         (("check", "x", "--installed"), "target = 'x': expected none with --installed"),
         (("check", EXAMPLE, "--declare", "onehot=true"), "did you mean 'one_hot'?"),
         (("zoo", "residual-is-r"), "did you mean 'residual-is-q'?"),
-        (("list", "check"), "SECTIONS = 'check': expected one of claims, checks"),
+        (("list", "chek"), "SECTIONS = 'chek': expected one of claims, checks"),
         (("prove",), "expected MODULE:FUNCTION or --all"),
         (("prove", "--all", "x:y"), "expected MODULE:FUNCTION or --all"),
         (("prove", "--all", "--tokens", "3"), "tokens: expected without --all"),

@@ -13,6 +13,9 @@ from specref.tracebacks import traceback_lines
 GIVEN = re.compile(r"'(.*?)' is not (?:one of|a valid)")
 
 
+NEAREST = "; did you mean {!r}?"
+
+
 class OneLineErrors(click.Group):
     """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
 
@@ -58,7 +61,14 @@ def told(error: click.UsageError) -> str:
         name = error.param.opts[0] if is_option else error.param.human_readable_name
         known = list(map(str, choices))
         return f"{name} = {word!r}: expected one of {', '.join(known)}{did_you_mean(word, known)}"
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        near = did_you_mean(error.option_name, error.possibilities)
+        said = (
+            f"no such option {error.option_name!r}{near or NEAREST.format(error.possibilities[0])}"
+        )
+        return f"{said} (see {command} --help)"
     said = error.format_message().removesuffix(".")
     said = said.replace(". Did you mean", ": did you mean")
-    said = re.sub(r"^Invalid value for '(.*?)'", r"\1", said)
-    return f"{said[:1].lower()}{said[1:]} (see {command} --help)"
+    argument = re.sub(r"^Invalid value for '(.*?)'", r"\1", said)
+    said = f"{said[:1].lower()}{said[1:]}" if argument == said else argument  # a name stays
+    return f"{said} (see {command} --help)"

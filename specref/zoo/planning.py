@@ -13,6 +13,7 @@ from specref.statistics.campaign.blocks import as_blocks, fitted
 from specref.statistics.campaign.levels import ALPHA, BETA
 from specref.statistics.campaign.planning import FAMILIES, Pair, evidence_threshold
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts, walk
+from specref.suggestions import did_you_mean
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 
 MOST_PATHS = 1_000_000
@@ -61,7 +62,9 @@ def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
     if not 0 < alpha < 1:
         raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
     if name not in MUTANTS:
-        raise ValueError(f"mutant = {name!r}: expected one of {', '.join(MUTANTS)}")
+        near = did_you_mean(name, MUTANTS)
+        expected = "a known bug (specref list bugs)" if near else f"one of {', '.join(MUTANTS)}"
+        raise ValueError(f"mutant = {name!r}: expected {expected}{near}")
     plans = [_mutant_plan(fixture, MUTANTS[name], alpha) for fixture in FIXTURES.values()]
     return tuple(plan for plan in plans if plan is not None)
 
