@@ -145,7 +145,7 @@ def test_waits_of_an_iteration_of_slrs(monkeypatch: pytest.MonkeyPatch) -> None:
         judged = waits[lazy, "judge"]
         most = Counter({RESULTS: 1, SETTLED: 1, (drafting, "_draw"): drawn})
         most |= {(lazy, "judge"): judged, (lazy, "_read"): read, (bounds, "take"): 3 * read}
-        most |= {(bounds, "absorb"): drawn + read, ("settling.py", "_walk"): 4 * (drawn + read)}
+        most |= {(bounds, "absorb"): drawn + read}
         assert waits <= most
         assert drawn <= 4 * LOOKAHEAD
         assert judged <= LOOKAHEAD + 2 + 2 * read

@@ -15,10 +15,8 @@ from proofs_tests.helpers.bugs.torch_lazy import BUGS, READING_BUGS, text_kept
 from proofs_tests.helpers.torch.drafting import softmax, table_law
 from proofs_tests.helpers.torch.lazy import FullPsi
 from proofs_tests.helpers.torch.lazy_pairs import (
-    OVERLAPPING,
     PADDED,
     PROMPT,
-    TARGET,
     WAITING,
     Pair,
     few,
@@ -32,7 +30,6 @@ from specref.torch_backend.drafters.lazy_verification import Decisions, LazyVeri
 from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
-from specref.torch_backend.vocabularies.trie import ByteTrie
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
@@ -128,8 +125,8 @@ def test_the_same_coins_reject(bug: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_codes_that_were_forgotten_are_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when the table of codes has grown too large."""
-    monkeypatch.setattr(settling, "MOST_CODES", 0)
+    """As when too many pieces are kept."""
+    monkeypatch.setattr(settling, "MOST_KEPT", 0)
     blocks, found, _ = compared(random_pair(1), softmax, 1, 1)
     assert found == blocks
 
@@ -175,11 +172,3 @@ def test_what_the_drafter_cannot_spell_rejects(
 ) -> None:
     bug(monkeypatch)
     assert not held(pair)
-
-
-def test_codes_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trie = ByteTrie(TARGET.by_bytes)
-    whole = settling.Settling(trie, TARGET, OVERLAPPING).codes(trie.inner)
-    monkeypatch.setattr(settling, "PART", 1)
-    assert len(trie.inner) > 1
-    assert settling.Settling(trie, TARGET, OVERLAPPING).codes(trie.inner).equal(whole)

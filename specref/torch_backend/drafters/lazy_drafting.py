@@ -121,9 +121,10 @@ class Drafting:
         masses = moved(torch.tensor([path.mass for path in paths], dtype=laws.dtype), laws.device)
         places, tokens = [path.place for path in paths], draw(laws, self.coins[row, site, step])
         search = row * lookahead + site
-        codes = self.bounds.absorb(search, nodes, places, masses, laws, tokens)
-        chosen = [values.gather(1, tokens[:, None])[:, 0] for values in (codes, laws)]
-        found = torch.stack([tokens.double(), chosen[0].double(), masses * chosen[1]], 1)
+        pieces = self.bounds.absorb(search, nodes, places, masses, laws, tokens)
+        codes = self.bounds.settling.codes(pieces, tokens)
+        chosen = masses * laws.gather(1, tokens[:, None])[:, 0]
+        found = torch.stack([tokens.double(), codes.double(), chosen], 1)
         for path, (token, code, mass) in zip(paths, found.tolist(), strict=True):
             self._follow(path, int(token), int(code), mass)
 

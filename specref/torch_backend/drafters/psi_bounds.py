@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from specref.torch_backend.drafters.settling import Settling
+from specref.torch_backend.drafters.settling import Pieces, Settling
 
 
 class Frontier(NamedTuple):
@@ -68,7 +68,7 @@ class PsiBounds:
     """
 
     def __init__(self, settling: Settling, searches: int, size: int) -> None:
-        self.settling, device = settling, settling.trie.device
+        self.settling, device = settling, settling.device
         # Columns before the tokens: what goes on within the tree, and what no token starts.
         self._sums = torch.zeros(searches, 2 + size, dtype=torch.float64, device=device)
         none = torch.empty(0, dtype=torch.int64, device=device)
@@ -82,7 +82,7 @@ class PsiBounds:
         mass: Tensor,
         laws: Tensor,
         followed: Tensor | None = None,
-    ) -> Tensor:
+    ) -> Pieces:
         """Learn the drafter's laws after n continuations.
 
         Parameters
@@ -98,21 +98,26 @@ class PsiBounds:
 
         Returns
         -------
-        Tensor of int64, shape (n, V of the drafter)
-            What each drafter token makes of the texts: see `Settling`.
+        Pieces
+            What each drafter token makes of the texts.
         """
-        codes = self.settling.codes(place).long()
-        masses = laws * mass[:, None]
-        columns = (codes - (self.settling.end - 1)).clamp(min=0)
-        flat = columns + search[:, None] * self._sums.shape[1]
-        self._sums.view(-1).index_add_(0, flat.view(-1), masses.view(-1))
-        goes_on = (columns == 0) & (masses > 0)
+        pieces = self.settling.pieces(place)
+        ordered, width = laws[:, self.settling.order], self._sums.shape[1]
+        sums = torch.segment_reduce(ordered.view(-1), "sum", lengths=pieces.lengths, unsafe=True)
+        columns = (pieces.codes - (self.settling.end - 1)).clamp(min=0)
+        self._sums.view(-1).index_add_(
+            0, columns + search[pieces.of] * width, sums * mass[pieces.of]
+        )
+        of, tokens = pieces.open_of, pieces.tokens
+        masses = laws[of, tokens] * mass[of]
+        goes_on = masses > 0
         if followed is not None:
-            goes_on.scatter_(1, followed[:, None], False)
-        row, token = goes_on.nonzero().unbind(1)
-        new = Frontier(search[row], node[row], token, codes[row, token], masses[row, token])
+            goes_on &= tokens != followed[of]
+        kept = goes_on.nonzero()[:, 0]
+        of = of[kept]
+        new = Frontier(search[of], node[of], tokens[kept], pieces.places[kept], masses[kept])
         self.frontier = Frontier(*map(torch.cat, zip(self.frontier, new, strict=True)))
-        return codes
+        return pieces
 
     def known(self, search: Tensor) -> Tensor:
         """The lower bounds of some psi at all tokens, shape (n, size)."""

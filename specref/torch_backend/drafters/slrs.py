@@ -34,7 +34,6 @@ from specref.torch_backend.sending import sent
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.vocabularies.contexts import Reader, windowed
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
-from specref.torch_backend.vocabularies.trie import ByteTrie
 
 WIDTH = 8
 
@@ -86,8 +85,8 @@ class SlrsDrafter:
         if width < 1:
             raise ValueError(f"width = {width}: expected at least 1")
         self.model, self.target, self.drafter, self.shape = model, target, drafter, shape
-        self.width, self.trie = width, ByteTrie(target.by_bytes, model.device)
-        self.settling = Settling(self.trie, target, drafter)
+        self.width, self.trie = width, target.trie
+        self.settling = Settling(self.trie, target, drafter, model.device)
         self._read = Reader(target, drafter, inverse(id_map(target, drafter), drafter))
         self._before = 0
         self._trees: LawTrees | None = None
