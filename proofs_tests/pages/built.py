@@ -6,13 +6,14 @@ In the repository such a page says what it is about, and which command prints it
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofs_tests.pages import api, json_reports, measured, pictures, strata
+from proofs_tests.pages import api, cross_checked, json_reports, measured, pictures, strata
 from specref.report.schema import write_schemas
 
 APPENDED: Mapping[str, Callable[[], str]] = {
     "api": api.tables,
     "checks": strata.tables,
     "formats": json_reports.tables,
+    "two-models": cross_checked.tables,
 }
 WHOLE: Mapping[str, Callable[[], str]] = {
     "records/zoo": measured.zoo_page,
