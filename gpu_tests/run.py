@@ -63,7 +63,7 @@ STEPS: Sequence[Step] = (
             "proofs_tests/torch_backend/fused/test_production.py",
         ),
     ),
-    _tests("device", "gpu_tests/test_device.py", "proofs_tests/torch_backend/test_device.py"),
+    Step("device", ("gpu_tests/test_device.py", "proofs_tests/torch_backend/test_device.py")),
     _tests(
         "the same random numbers", "gpu_tests/test_same_coins.py", "gpu_tests/test_rounding.py"
     ),
