@@ -20,9 +20,10 @@ from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.statistics import Generation
 
 LOOKAHEAD = 3
-TIGHTENED = 6
+TIGHTENED = 2
 """How many more forwards of the drafter are spent on the psi of drafts that were decided."""
-CLOSE = 1.001
+CLOSE = 0.01
+"""How near bounds of the probability that a draft is accepted are to be; then no more is read."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,19 @@ class Tightening:
         search, tokens = row * self.verifier.lookahead + place, drafts[row, place]
         if len(search):
             psi = torch.full((2, *drafts.shape), torch.nan, dtype=torch.float64)
-            bounds = torch.stack(self._tightened(search, tokens)).cpu()
+            chances = p[row, place, tokens].double().to(search.device)
+            bounds = torch.stack(self._tightened(search, tokens, chances)).cpu()
             psi[:, row.cpu(), place.cpu()] = bounds
             self.proposals[-1] = replace(self.proposals[-1], psi=psi)
         return verified
 
-    def _tightened(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def _tightened(self, search: Tensor, tokens: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
+        """Bounds of psi at some tokens, whose probabilities by the target are `chances`."""
         of = self.verifier
         for _ in range(TIGHTENED):
             lower, upper = of.bounds.of(search, tokens)
-            wide = (upper > CLOSE * lower).nonzero()[:, 0]
+            most, least = ((chances / psi).clamp(max=1) for psi in (lower, upper))
+            wide = (most - least > CLOSE).nonzero()[:, 0]
             if not len(wide):
                 break
             found = of.bounds.take(search[wide], tokens[wide], of.width)
