@@ -1,15 +1,15 @@
 // One iteration of speculative decoding: its exact law, and a run coin by coin. No packages.
 // The page is playground.html. In node, for the tests:
-//   node playground.js --serve [RULE]   verifies drafts by docs/runner-contract.md
+//   node playground.js --serve [RULE]   verifies drafts by docs/other-languages.md
 //   node playground.js --laws           a line of JSON {rule, p, q, lookahead} in, its laws out
 "use strict";
 
 const sum = (weights) => weights.reduce((a, b) => a + b, 0);
 const excess = (p, q) => p.map((x, t) => Math.max(x - q[t], 0));
-const overlap = (p, q) => sum(p.map((x, t) => Math.min(x, q[t])));
 const distance = (a, b) => sum(excess(a, b));
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 const ratio = (p, q) => (p > 0 ? Math.min(1, p / q) : 0);
+const normalised = (weights) => (sum(weights) > 0 ? weights.map((w) => w / sum(weights)) : weights);
 
 // ---- Rules. P[i] and Q[i] are the laws after i drafts; chance decides. ----
 
@@ -41,12 +41,53 @@ function block(P, Q, drafts, chance, { rest }) {
   return [...drafts.slice(0, i), chance.draw(stops[i].weights, "residual")];
 }
 
+// The target's own draws, while they are the drafted tokens (Timor et al. 2025, Algorithm 2).
+function match(P, Q, drafts, chance) {
+  for (const [i, x] of drafts.entries()) {
+    const token = chance.draw(P[i], `target ${i + 1}`);
+    if (token !== x) return [...drafts.slice(0, i), token];
+  }
+  return [...drafts, chance.draw(P[drafts.length], `target ${drafts.length + 1}`)];
+}
+
+// ---- Two vocabularies: rows have a column for each token of either, 0 where a model lacks it. ----
+
+const START = { p: [0.5, 0.2, 0.2, 0.1], q: [0.2, 0.5, 0.1, 0.2], rule: "standard", lookahead: 2,
+  seed: 9, coins: 0 };
+const FAMILIES = {
+  one: { told: "One vocabulary", pair: ["standard", "block"], names: [..."abcde"], p: START.p, q: START.q },
+  shared: { told: "Two vocabularies, compared by token", pair: ["union", "tli"], names: [..."abcd"],
+    p: [0.5, 0.3, 0.2, 0], q: [0.3, 0.3, 0, 0.4] },
+  text: { told: "Two vocabularies, compared by text", pair: ["slem", "slrs"], names: ["a", "b", "ab"],
+    p: [0.4, 0.2, 0.4], q: [0.6, 0.4, 0] },
+};
+
+// q on the tokens that the target has, renormalised.
+const confined = (q) => normalised(q.map((w, t) => (FAMILIES.shared.p[t] > 0 ? w : 0)));
+const texts = (n) => range(2 ** n).map((x) => range(n).map((i) => (x >> (n - 1 - i)) & 1));
+const spell = (letters) => letters.map((t) => "ab"[t]).join("");
+// Drafted letters as the target reads them: the longest token first.
+const reread = (letters) => spell(letters).match(/ab|a|b/g).map((x) => FAMILIES.text.names.indexOf(x));
+
+// The distribution of the target's token after `before`, in a text of n letters drawn from q.
+function psi(q, n, before = []) {
+  const law = q.map(() => 0);
+  for (const letters of texts(n)) {
+    const tokens = reread(letters), fits = before.every((t, i) => t === tokens[i]);
+    if (fits && tokens.length > before.length) {
+      law[tokens[before.length]] += letters.reduce((w, t) => w * q[t], 1);
+    }
+  }
+  return normalised(law);
+}
+
 // Rounding alone can reject where p nowhere exceeds q: then the token is drawn from p.
 const residual = (p, q) => (distance(p, q) > 0 ? excess(p, q) : p);
 const right = { keep: ratio, rest: residual, last: (p) => p };
 const jointly = { rest: (p, q, left) => residual(left, q) };
 
-// Each bug replaces one part. Ids are those of the zoo.
+// Each bug replaces one part. Ids are those of the zoo. `mu` is what is submitted to the target, where that
+// is not q, and `named` its name; `keeps` is the probability that a token is drafted and accepted.
 const RULES = {
   "standard": { told: "standard: token by token", by: standard, parts: right },
   "block": { told: "block: all drafts jointly", by: block, parts: jointly },
@@ -66,15 +107,31 @@ const RULES = {
     parts: { ...right, keep: (p, q, least) => Math.min(ratio(p, q), least) / least } },
   "block-tokenwise-residual": { told: "bug: block, residual of standard", by: block,
     parts: { rest: (p, q) => residual(p, q) } },
+  "union": { told: "union: a token that the target lacks is rejected", family: "shared", by: standard,
+    parts: right },
+  "tli": { told: "TLI: drafts shared tokens alone, from q'", family: "shared", by: standard, parts: right,
+    named: "q'", mu: confined },
+  "slem": { told: "SLEM: the target must draw the drafted token", family: "text", by: match,
+    named: "psi", mu: psi, keeps: (p, mu) => p * mu },
+  "slrs": { told: "SLRS: accepts with min(1, p / psi)", family: "text", by: standard, parts: right,
+    named: "psi", mu: psi },
 };
+const familyOf = (rule) => FAMILIES[RULES[rule].family ?? "one"];
 
 const verify = (rule, P, Q, drafts, chance) =>
   RULES[rule].by(P, Q, drafts, chance, RULES[rule].parts);
 
-// Drafts from q, the same at each position, and their verification.
-function step({ rule, p, q, lookahead }, chance) {
-  const drafts = range(lookahead).map((i) => chance.draw(q, `draft ${i + 1}`));
-  return verify(rule, Array(lookahead + 1).fill(p), Array(lookahead + 1).fill(q), drafts, chance);
+// The distribution of the first token that is submitted to the target.
+const submitted = ({ rule, q, lookahead }) => RULES[rule].mu?.(q, lookahead) ?? q;
+
+// Drafts, the same distribution at each position, and their verification.
+function step(state, chance) {
+  const { rule, p, q, lookahead } = state, byText = familyOf(rule) === FAMILIES.text;
+  const from = byText ? q : submitted(state), count = sum(from) > 0 ? lookahead : 0;
+  const drawn = range(count).map((i) => chance.draw(from, `draft ${i + 1}`));
+  const drafts = byText ? reread(drawn) : drawn;
+  const after = (i) => (byText ? psi(q, lookahead, drafts.slice(0, i)) : from);
+  return verify(rule, Array(lookahead + 1).fill(p), drafts.map((_, i) => after(i)), drafts, chance);
 }
 
 // ---- Readings of chance: all paths with their weights, or one path by uniforms. ----
@@ -117,7 +174,7 @@ function lawOf(program) {
 
 // What one iteration emits, and that completed by the target to lookahead + 1 tokens.
 function analyse(state) {
-  const { p, q, lookahead } = state, blocks = lawOf((chance) => step(state, chance));
+  const { p, lookahead } = state, blocks = lawOf((chance) => step(state, chance));
   const target = new Map(), completed = new Map(), first = p.map(() => 0);
   const extend = (tokens, weight, law) => {
     if (tokens.length <= lookahead) return p.forEach((w, t) => extend([...tokens, t], weight * w, law));
@@ -131,10 +188,12 @@ function analyse(state) {
     tokens += weight * found.length;
     extend(found, weight, completed);
   }
-  const rest = excess(p, q), left = sum(rest);
-  const law = [...target].map(([name, wanted]) => [name, completed.get(name) ?? 0, wanted]);
+  const mu = submitted(state), rest = excess(p, mu), { keeps = Math.min } = RULES[state.rule];
+  const law = [...target].map(([name, wanted]) => [name, completed.get(name) ?? 0, wanted])
+    .filter(([, has, wants]) => has || wants);
   return {
-    accepted: overlap(p, q), residual: left > 0 ? rest.map((w) => w / left) : null, tokens, first,
+    submitted: mu, accepted: sum(p.map((w, t) => keeps(w, mu[t]))), tokens, first,
+    residual: sum(rest) > 0 ? normalised(rest) : null,
     blocks: Object.fromEntries(blocks), completed: law,
     tvFirst: distance(p, first), tv: sum(law.map(([, has, wants]) => Math.max(wants - has, 0))),
   };
@@ -153,17 +212,19 @@ function generator(seed) { // sfc32
 
 // ---- Reading and writing #p=1/2,1/2&q=…&rule=block&k=2&seed=1&coins=3 ----
 
-const START = { p: [0.5, 0.2, 0.2, 0.1], q: [0.2, 0.5, 0.1, 0.2], rule: "standard", lookahead: 2,
-  seed: 9, coins: 0 };
-
-function readRow(name, text) {
+function readRow(name, text, family) {
   const row = text.split(",").map((part) => {
     const [above, below, ...more] = part.split("/").map((x) => (x.trim() ? Number(x) : NaN));
     return more.length ? NaN : above / (below ?? 1);
   });
-  const good = row.length >= 3 && row.length <= 5 && row.every((x) => x >= 0 && x <= 1);
-  if (good && Math.abs(sum(row) - 1) <= 1e-9) return row;
-  throw new Error(`${name} = ${text}: expected 3 to 5 probabilities with the sum 1`);
+  const { names, [name]: example } = family, one = family === FAMILIES.one;
+  const fits = one ? row.length >= 3 && row.length <= 5
+    : row.length === names.length && row.every((x, t) => example[t] || !x);
+  if (fits && row.every((x) => x >= 0 && x <= 1) && Math.abs(sum(row) - 1) <= 1e-9) return row;
+  const wanted = one ? "3 to 5 probabilities" : `probabilities of ${names.join(", ")}`;
+  const lacks = one ? [] : names.filter((_, t) => !example[t]);
+  const zero = lacks.map((x) => `, and 0 for ${x}`);
+  throw new Error(`${name} = ${text}: expected ${wanted} with the sum 1${zero}`);
 }
 
 function readWhole(name, text, least, most) {
@@ -173,10 +234,13 @@ function readWhole(name, text, least, most) {
 
 function readFragment(fragment) {
   const told = new URLSearchParams(fragment.replace(/^#/, "")), state = { ...START };
-  for (const name of ["p", "q"]) if (told.has(name)) state[name] = readRow(name, told.get(name));
-  if (state.p.length !== state.q.length) throw new Error("p and q: expected as many tokens in both");
   if (told.has("rule")) state.rule = told.get("rule");
   if (!Object.hasOwn(RULES, state.rule)) throw new Error(`rule = ${state.rule}: expected one of the list`);
+  const family = familyOf(state.rule);
+  for (const name of ["p", "q"]) {
+    state[name] = told.has(name) ? readRow(name, told.get(name), family) : family[name];
+  }
+  if (state.p.length !== state.q.length) throw new Error("p and q: expected as many tokens in both");
   if (told.has("k")) state.lookahead = readWhole("k", told.get("k"), 1, 3);
   if (told.has("seed")) state.seed = readWhole("seed", told.get("seed"), 0, 2 ** 53 - 1);
   if (told.has("coins")) state.coins = readWhole("coins", told.get("coins"), 0, 7);
@@ -186,11 +250,11 @@ function readFragment(fragment) {
 const fragmentOf = ({ p, q, rule, lookahead, seed, coins }) =>
   `#p=${p.join()}&q=${q.join()}&rule=${rule}&k=${lookahead}&seed=${seed}&coins=${coins}`;
 
-// Gives token t so many hundredths; the others share the rest as they did in `base`.
-function moved(base, t, hundredths) {
-  const others = sum(base) - base[t], left = 100 - hundredths;
+// Gives token t so many hundredths; the others that a model has share the rest as they did in `base`.
+function moved(base, t, hundredths, has = base.map(() => 1)) {
+  const others = sum(base) - base[t], left = 100 - hundredths, count = has.filter(Boolean).length - 1;
   const wanted = base.map((w, i) =>
-    i === t ? hundredths : others > 1e-9 ? (left * w) / others : left / (base.length - 1));
+    i === t ? hundredths : others > 1e-9 ? (left * w) / others : has[i] ? left / count : 0);
   const row = wanted.map((w) => Math.floor(w + 1e-9));
   const short = range(row.length).filter((i) => i !== t)
     .sort((i, j) => wanted[j] - row[j] - (wanted[i] - row[i]) || i - j);
@@ -200,9 +264,7 @@ function moved(base, t, hundredths) {
 
 // ---- The page ----
 
-const NAMES = "abcde";
 const shown = (x) => (x < 5e-13 ? "0" : x < 0.001 ? x.toExponential(1) : x.toFixed(4));
-const spelled = (tokens) => tokens.map((t) => NAMES[t]).join(" ");
 
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -219,6 +281,10 @@ function page() {
   const put = (id, ...children) => at(id).replaceChildren(...children);
   const percent = (x) => `${100 * x}%`;
   let state = { ...START };
+  const names = () => familyOf(state.rule).names;
+  const spelled = (tokens) => tokens.map((t) => names()[t]).join(" ");
+  // Whether the model of a row has token t.
+  const has = (name, t) => familyOf(state.rule) === FAMILIES.one || familyOf(state.rule)[name][t] > 0;
 
   function draw() {
     history.replaceState(null, "", fragmentOf(state));
@@ -227,22 +293,31 @@ function page() {
       const value = name === "size" ? state.p.length : state.lookahead;
       document.querySelector(`input[name=${name}][value="${value}"]`).checked = true;
     }
-    if (at("bars").children.length !== state.p.length) put("bars", ...range(state.p.length).map(column));
+    at("size").hidden = familyOf(state.rule) !== FAMILIES.one;
+    const columns = `${state.p.length} ${RULES[state.rule].family} ${RULES[state.rule].named}`;
+    if (at("bars").dataset.columns !== columns) put("bars", ...range(state.p.length).map(column));
+    at("bars").dataset.columns = columns;
     const found = analyse(state);
-    drawBars();
+    drawBars(found);
+    drawWords();
     drawFigures(found);
+    drawPair();
     drawCoins();
   }
 
   function column(t) {
-    const bars = ["p", "q"].map((name) => {
+    const { named } = RULES[state.rule];
+    const parts = () => ["over", "both"].map((part) => element("span", { class: part }));
+    const slot = (name, bar) => element("div", { class: "slot" }, element("span", { class: "value" }), bar,
+      element("span", {}, name));
+    const bars = ["p", "q"].filter((name) => has(name, t)).map((name) => {
       const slider = element("div", { class: `bar ${name}`, role: "slider", tabindex: 0,
-        "aria-valuemin": 0, "aria-valuemax": 1, "aria-orientation": "vertical",
-        "aria-label": `${name} of token ${NAMES[t]}` },
-        element("span", { class: "over" }), element("span", { class: "both" }));
+        "data-row": name, "data-token": t, "aria-valuemin": 0, "aria-valuemax": 1,
+        "aria-orientation": "vertical", "aria-label": `${name} of token ${names()[t]}` }, ...parts());
       let base = null;
       const set = (hundredths, from) => {
-        state = { ...state, [name]: moved(from, t, Math.round(Math.min(100, Math.max(0, hundredths)))) };
+        state = { ...state, [name]: moved(from, t, Math.round(Math.min(100, Math.max(0, hundredths))),
+          from.map((_, i) => has(name, i))) };
         draw();
       };
       const drag = ({ clientY }) => {
@@ -263,21 +338,56 @@ function page() {
         event.preventDefault();
         set(100 * state[name][t] + by, state[name]);
       });
-      const value = element("span", { class: "value" });
-      return element("div", { class: "slot" }, value, slider, element("span", {}, name));
+      return slot(name, slider);
     });
+    if (named && has("p", t)) {
+      const about = { class: "bar mu", role: "img", "data-row": "mu", "data-token": t };
+      bars.push(slot(named, element("div", about, ...parts())));
+    }
     return element("div", { class: "token" }, element("div", { class: "pair" }, ...bars),
-      element("strong", {}, NAMES[t]));
+      element("strong", {}, names()[t]));
   }
 
-  function drawBars() {
-    document.querySelectorAll(".bar").forEach((bar, i) => {
-      const name = i % 2 ? "q" : "p", t = Math.floor(i / 2), value = state[name][t];
-      bar.setAttribute("aria-valuenow", value);
+  function drawBars({ submitted: mu }) {
+    const { named, keeps = Math.min } = RULES[state.rule];
+    document.querySelectorAll(".bar").forEach((bar) => {
+      const { row, token: t } = bar.dataset, value = { ...state, mu }[row][t];
+      const plain = row === "q" && named; // mu is compared with p, and not q
+      bar.classList.toggle("plain", Boolean(plain));
+      if (row === "mu") bar.setAttribute("aria-label", `${named} of token ${names()[t]}: ${shown(value)}`);
+      else bar.setAttribute("aria-valuenow", value);
       bar.querySelector(".over").style.height = percent(value);
-      bar.querySelector(".both").style.height = percent(Math.min(state.p[t], state.q[t]));
+      bar.querySelector(".both").style.height = percent(plain ? 0 : keeps(state.p[t], mu[t]));
       bar.previousElementSibling.textContent = value.toFixed(2);
     });
+  }
+
+  // What the colours and figures are, in the words of the rule.
+  function drawWords() {
+    const { family, keeps, named = "q" } = RULES[state.rule];
+    const both = keeps ? `p · ${named}` : `min(p, ${named})`;
+    put("key-both", `${both}: ${family ? "accepted" : "can be accepted"}`);
+    put("key-p", keeps ? "the rest of p: the target draws another token" : `p above ${named}: the residual`);
+    put("key-mu", keeps ? `the rest of ${named}: not accepted`
+      : `${named} above p: ${family ? "rejected" : "what the standard rule rejects"}`);
+    const what = family ? "is accepted of the first token" : "the standard rule accepts";
+    put("accepts", `Sum of ${both}, what ${what}`);
+    put("residual-of", `Residual, norm((p − ${named})+)`);
+    const read = texts(state.lookahead).map((x) => `${spell(x)} → ${spelled(reread(x))}`).join(", ");
+    const byText = `The target's tokenizer reads drafted letters, the longest token first: ${read}. `
+      + "psi is the distribution of the first token that it reads.";
+    const byToken = "The target has no d, the draft model has no c.";
+    put("reads", { text: byText, shared: byToken }[family] ?? "");
+  }
+
+  // The lossless rules of the family, next to each other.
+  function drawPair() {
+    put("pair", ...familyOf(state.rule).pair.map((rule) => {
+      const { accepted, tokens } = analyse({ ...state, rule });
+      return element("tr", {}, element("th", { scope: "row" }, rule),
+        element("td", { class: "track" }, element("span", { class: "has", width: percent(accepted) })),
+        element("td", {}, shown(accepted)), element("td", {}, shown(tokens)));
+    }));
   }
 
   function drawFigures({ accepted, residual: rest, tokens, first, completed, tv, tvFirst }) {
@@ -287,23 +397,25 @@ function page() {
       : `Lossy: the completed block is ${shown(tv)} away from the target's distribution.`);
     put("accepted", shown(accepted));
     const drawn = range(first.length).filter((t) => rest?.[t] > 0);
-    put("residual", drawn.map((t) => `${NAMES[t]} ${shown(rest[t])}`).join(", ") || "none: p = q");
+    put("residual", RULES[state.rule].keeps ? "not drawn from"
+      : drawn.map((t) => `${names()[t]} ${shown(rest[t])}`).join(", ") || "none: p = q");
     put("tokens", shown(tokens));
     put("tv-first", shown(tvFirst));
     put("tv", shown(tv));
-    const row = (name, has, wants) => {
-      const off = Math.abs(has - wants) > 1e-9 ? (has > wants ? "over" : "under") : "";
+    const row = (name, made, wants) => {
+      const off = Math.abs(made - wants) > 1e-9 ? (made > wants ? "over" : "under") : "";
       return element("tr", { class: off }, element("th", { scope: "row" }, name),
-        element("td", { class: "track" }, element("span", { class: "has", width: percent(has / largest) }),
+        element("td", { class: "track" }, element("span", { class: "has", width: percent(made / largest) }),
           element("i", { "--at": percent(wants / largest) })),
-        element("td", {}, shown(has)), element("td", {}, shown(wants)));
+        element("td", {}, shown(made)), element("td", {}, shown(wants)));
     };
     let largest = Math.max(...first, ...state.p);
-    put("first", ...first.map((has, t) => row(NAMES[t], has, state.p[t])));
+    put("first", ...range(first.length).filter((t) => has("p", t))
+      .map((t) => row(names()[t], first[t], state.p[t])));
     const worst = [...completed].sort((a, b) =>
       (lossless ? 0 : Math.abs(b[1] - b[2]) - Math.abs(a[1] - a[2])) || b[2] - a[2]).slice(0, 8);
-    largest = Math.max(...worst.flatMap(([, has, wants]) => [has, wants])) || 1;
-    put("blocks", ...worst.map(([name, has, wants]) => row(spelled(name.split(",")), has, wants)));
+    largest = Math.max(...worst.flatMap(([, made, wants]) => [made, wants])) || 1;
+    put("blocks", ...worst.map(([name, made, wants]) => row(spelled(name.split(",")), made, wants)));
     const which = lossless ? "likeliest" : "furthest off";
     put("which", `${worst.length} of ${completed.length} blocks, the ${which}`);
   }
@@ -312,11 +424,12 @@ function page() {
     const coins = [], made = step(state, byUniforms(generator(state.seed), coins));
     const count = Math.min(state.coins, coins.length), done = count === coins.length;
     put("coins", ...coins.slice(0, count).map(({ site, weights, u, choice }) => {
-      const toss = site.startsWith("accept"), names = toss ? ["accept", "reject"] : [...NAMES];
+      const toss = site.startsWith("accept"), what = toss ? ["accept", "reject"] : names();
       const parts = weights.map((w, t) => element("span", { class: t === choice ? "part chosen" : "part",
-        width: percent(w), title: `${names[t]}: ${shown(w)}` }, toss && w < 0.18 ? "" : names[t]));
-      const said = toss ? `accepts below ${shown(weights[0])}; u = ${u.toFixed(3)}: ${names[choice]}`
-        : `u = ${u.toFixed(3)}: ${names[choice]}, which has probability ${shown(weights[choice])}`;
+        width: percent(w), title: `${what[t]}: ${shown(w)}` }, toss && w < 0.18 ? "" : what[t]))
+        .filter((_, t) => weights[t] > 0);
+      const said = toss ? `accepts below ${shown(weights[0])}; u = ${u.toFixed(3)}: ${what[choice]}`
+        : `u = ${u.toFixed(3)}: ${what[choice]}, which has probability ${shown(weights[choice])}`;
       return element("li", {}, element("div", {}, element("strong", {}, site), ` ${said}`),
         element("div", { class: "coin" }, ...parts, element("i", { "--at": percent(u) })));
     }));
@@ -340,8 +453,13 @@ function page() {
     }
     draw();
   }
-  put("rule", ...Object.entries(RULES).map(([id, { told }]) => element("option", { value: id }, told)));
-  at("rule").addEventListener("change", (event) => change({ rule: event.target.value, coins: 0 }));
+  put("rule", ...Object.values(FAMILIES).map((family) => element("optgroup", { label: family.told },
+    ...Object.entries(RULES).filter(([id]) => familyOf(id) === family)
+      .map(([id, { told }]) => element("option", { value: id }, told)))));
+  at("rule").addEventListener("change", ({ target: { value: rule } }) => {
+    const { p, q } = familyOf(rule) === familyOf(state.rule) ? state : familyOf(rule);
+    change({ rule, p, q, coins: 0 });
+  });
   document.querySelectorAll("input[name=lookahead]").forEach((input) =>
     input.addEventListener("change", () => change({ lookahead: +input.value, coins: 0 })));
   document.querySelectorAll("input[name=size]").forEach((input) => input.addEventListener("change", () =>
@@ -373,9 +491,10 @@ function answer(rule, { case: cases, lookahead: k, vocabulary: v, lens, seed, ..
 }
 
 function node([mode, rule = "standard"]) {
-  if (!["--serve", "--laws"].includes(mode) || !Object.hasOwn(RULES, rule)) {
+  const served = Object.keys(RULES).filter((id) => familyOf(id) === FAMILIES.one);
+  if (!["--serve", "--laws"].includes(mode) || !served.includes(rule)) {
     const given = process.argv.slice(2).join(" ");
-    console.error(`arguments = ${given}: expected --laws, or --serve and one of ${Object.keys(RULES)}`);
+    console.error(`arguments = ${given}: expected --laws, or --serve and one of ${served}`);
     process.exit(2);
   }
   const claims = { rule: RULES[rule].by === block ? "block" : "standard", one_hot: false,

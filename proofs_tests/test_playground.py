@@ -7,8 +7,10 @@ found with probability 999 in 1,000 at least; the bugs that are put to it are.
 
 import itertools
 import json
+import math
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -22,7 +24,7 @@ from proofs_tests.helpers.playground import PAGE, SCRIPT, laws, node, shown, tex
 from proofs_tests.pages.pictures.example import P, Q
 from proofs_tests.pages.pictures.svg import DARK, LIGHT
 from specref import check
-from specref.algorithms import block, standard
+from specref.algorithms import block, slem, slrs, standard, tli, union
 from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.conformance.options import CheckOptions
@@ -32,12 +34,14 @@ from specref.distributions import as_distribution, overlap, total_variation
 from specref.laws import completed
 from specref.models import iid_model
 from specref.process import Process
+from specref.rules import RULES
 from specref.vectors.reading import FOLDER, load_cases
 from specref.vectors.running import run
 from specref.vocabulary import Vocabulary
 from specref.zoo import ALL
 
-RIGHT: dict[str, Step] = {"standard": standard.step, "block": block.step}
+SERVED: dict[str, Step] = {"standard": standard.step, "block": block.step}
+RIGHT = SERVED | {"union": union.step, "tli": tli.step, "slem": slem.step, "slrs": slrs.step}
 BUGS = (
     "residual-is-p", "residual-is-q", "inverted-ratio", "always-accept-u0",
     "algorithm-5-as-printed", "bonus-from-drafter", "shared-u", "block-tokenwise-residual",
@@ -51,18 +55,57 @@ ROWS = (
     (["1", "0", "0"], ["0", "1/4", "3/4"], 2),
     (["1/5", "1/5", "1/5", "1/5", "1/5"], ["1/2", "1/4", "1/8", "1/16", "1/16"], 1),
 )
+VOCABULARIES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    **dict.fromkeys(("union", "tli"), ("abc", "abd")),
+    **dict.fromkeys(("slem", "slrs"), (["a", "b", "ab"], "ab")),
+}
+"""{rule: tokens of the target, and of the draft model}."""
+ROWS_OF_TWO = {
+    "abd": (
+        (["1/2", "3/10", "1/5"], ["3/10", "3/10", "2/5"], 2),
+        (["1/2", "1/3", "1/6"], ["1/7", "2/7", "4/7"], 3),
+        (["0", "1/2", "1/2"], ["1/2", "0", "1/2"], 2),
+        (["1/2", "1/3", "1/6"], ["0", "0", "1"], 2),
+        (["1/3", "2/3", "0"], ["1/3", "2/3", "0"], 1),
+    ),
+    "ab": (
+        (["2/5", "1/5", "2/5"], ["3/5", "2/5"], 2),
+        (["1/2", "1/3", "1/6"], ["1/7", "6/7"], 3),
+        (["0", "1/2", "1/2"], ["1/2", "1/2"], 2),
+        (["1/2", "0", "1/2"], ["1", "0"], 3),
+        (["1/6", "1/2", "1/3"], ["1/3", "2/3"], 1),
+    ),
+}
+"""{tokens of the draft model: its cases}."""
+PAIRS = (("standard", "block"), ("union", "tli"), ("slem", "slrs"))
+"""Lossless rules that the page shows next to each other: the second accepts as much, or more."""
 CLOSE = 1e-12
 
 
+def cases(rule: str) -> Sequence[tuple[list[str], list[str], int]]:
+    return ROWS_OF_TWO["".join(VOCABULARIES[rule][1])] if rule in VOCABULARIES else ROWS
+
+
+def columns(tokens: Sequence[str], row: list[str], *, of: Sequence[str]) -> list[str]:
+    """A row with a column for each token of `of`; 0 where its own vocabulary lacks one."""
+    own = dict(zip(tokens, row, strict=True))
+    return [own.get(token, "0") for token in of]
+
+
 def asked(rule: str, p: list[str], q: list[str], lookahead: int) -> dict[str, Any]:
+    if rule in VOCABULARIES:
+        target, drafter = VOCABULARIES[rule]
+        either = list(dict.fromkeys((*target, *drafter)))
+        p, q = columns(target, p, of=either), columns(drafter, q, of=either)
     rows = {name: [float(Fraction(x)) for x in row] for name, row in (("p", p), ("q", q))}
     return {"rule": rule, "lookahead": lookahead, **rows}
 
 
 def exact(rule: str, p: list[str], q: list[str], lookahead: int) -> dict[str, Any]:
     """The same figures by enumeration in fractions."""
-    vocabulary = Vocabulary("abcde"[: len(p)])
-    target, drafter = iid_model(vocabulary, p), iid_model(vocabulary, q)
+    usual = ("abcde"[: len(p)],) * 2
+    own, other = map(Vocabulary, VOCABULARIES.get(rule, usual))
+    target, drafter = iid_model(own, p), iid_model(other, q)
     step = STEPS[rule]
     blocks = exact_distribution(lambda chance: step(target, drafter, (), lookahead, chance))
     law = completed(blocks, target, (), lookahead + 1)
@@ -71,15 +114,19 @@ def exact(rule: str, p: list[str], q: list[str], lookahead: int) -> dict[str, An
         for tokens in itertools.product(range(len(p)), repeat=lookahead + 1)
     }
     first = [sum(mass for text, mass in law.items() if text[0] == t) for t in range(len(p))]
-    rows = as_distribution(p), as_distribution(q)
+    accepted = (
+        RULES[rule].acceptance_rate(target, drafter, lookahead=lookahead)
+        if rule in VOCABULARIES
+        else overlap(as_distribution(p), as_distribution(q))
+    )
     return {
         "blocks": blocks,
         "completed": law,
         "first": first,
-        "accepted": overlap(*rows),
+        "accepted": accepted,
         "tokens": sum(len(tokens) * mass for tokens, mass in blocks.items()),
         "tv": total_variation(law, wanted),
-        "tvFirst": total_variation(np.array(first), rows[0]),
+        "tvFirst": total_variation(np.array(first), as_distribution(p)),
     }
 
 
@@ -94,8 +141,8 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
             keys = one.keys() | other.keys()
             return any(off(one.get(key, 0), other.get(key, 0)) for key in keys)
         if isinstance(other, list):
-            return len(one) != len(other) or any(map(off, one, other))
-        return abs(one - float(other)) > CLOSE
+            return any(itertools.starmap(off, itertools.zip_longest(one, other, fillvalue=0)))
+        return bool(abs(one - float(other)) > CLOSE)
 
     return [name for name, value in wanted.items() if off(own[name], value)]
 
@@ -106,13 +153,13 @@ def ids(block: str) -> tuple[int, ...]:
 
 @cache
 def computed() -> dict[tuple[str, int], dict[str, Any]]:
-    cases = [(rule, place) for rule in STEPS for place in range(len(ROWS))]
-    return dict(zip(cases, laws(asked(rule, *ROWS[at]) for rule, at in cases), strict=True))
+    keys = [(rule, place) for rule in STEPS for place in range(len(cases(rule)))]
+    return dict(zip(keys, laws(asked(rule, *cases(rule)[at]) for rule, at in keys), strict=True))
 
 
 @pytest.mark.parametrize("rule", STEPS)
 def test_its_laws_are_those_of_specref(rule: str) -> None:
-    for place, (p, q, lookahead) in enumerate(ROWS):
+    for place, (p, q, lookahead) in enumerate(cases(rule)):
         if rule == "algorithm-5-as-printed" and p == q:
             with pytest.raises(ValueError, match="all zero: nothing to draw from"):
                 exact(rule, p, q, lookahead)
@@ -135,8 +182,36 @@ def test_other_laws_are_noticed() -> None:
 
 @pytest.mark.parametrize("rule", STEPS)
 def test_bugs_are_lossy_somewhere_and_rules_nowhere(rule: str) -> None:
-    distances = [computed()[rule, place]["tv"] for place in range(len(ROWS))]
+    distances = [computed()[rule, place]["tv"] for place in range(len(cases(rule)))]
     assert (max(distances) < CLOSE) is (rule in RIGHT)
+
+
+PLANTED = {
+    "union": ("byText ? q : submitted(state)", "byText ? q : confined(q)"),
+    "tli": ("(q) => normalised(q.map", "(q) => (q.map"),
+    "slem": ("match(/ab|a|b/g)", "match(/a|b/g)"),
+    "slrs": ("before.every((t, i) => t === tokens[i])", "true"),
+}
+"""{rule: (a part of the script, the same with a bug)}."""
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_bug_in_its_rules_for_two_vocabularies_is_noticed(rule: str, tmp_path: Path) -> None:
+    right, wrong = PLANTED[rule]
+    text = SCRIPT.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    script = tmp_path / SCRIPT.name
+    script.write_text(text.replace(right, wrong), encoding="utf-8")
+    (found,) = laws([asked(rule, *cases(rule)[1])], script)
+    assert "blocks" in differences(found, exact(rule, *cases(rule)[1]))
+
+
+@pytest.mark.parametrize(("less", "more"), PAIRS)
+def test_of_two_rules_side_by_side_the_second_accepts_no_less(less: str, more: str) -> None:
+    for figure in ("accepted", "tokens"):
+        for place in range(len(cases(less))):
+            one, other = (computed()[rule, place][figure] for rule in (less, more))
+            assert one <= other + CLOSE
 
 
 def program(rule: str) -> str:
@@ -172,14 +247,14 @@ def test_its_bugs_are_called_lossy(rule: str, only: str) -> None:
     assert (result.status, result.finding) == (Status.FAILED, Finding.LAW)
 
 
-@pytest.mark.parametrize("rule", [*RIGHT, "residual-is-p"])
+@pytest.mark.parametrize("rule", [*SERVED, "residual-is-p"])
 def test_the_published_vectors_are_put_to_it(rule: str) -> None:
-    name = rule if rule in RIGHT else "standard"
+    name = rule if rule in SERVED else "standard"
     cases = load_cases(FOLDER, name)
     with Process(program(rule)) as process:
         done = run(process, cases, algorithm=name)
     assert done.counts["passed"] > 60
-    assert ("failed" not in done.counts) is (rule in RIGHT)
+    assert ("failed" not in done.counts) is (rule in SERVED)
 
 
 def test_the_page_shows_what_is_computed(tmp_path: Path) -> None:
@@ -204,8 +279,50 @@ def test_the_page_shows_what_is_computed(tmp_path: Path) -> None:
     assert len(re.findall(r'aria-label="[pq] of token [abc]"', dom)) == 2 * len(p)
 
 
+@pytest.mark.parametrize("pair", PAIRS[1:])
+def test_two_vocabularies_are_shown_with_both_rules(pair: tuple[str, str], tmp_path: Path) -> None:
+    p, q, lookahead = cases(pair[0])[0]
+    rows = asked(pair[1], p, q, lookahead)
+    fragment = "&".join(f"{name}={','.join(map(str, rows[name]))}" for name in "pq")
+    dom = shown(tmp_path, f"#{fragment}&rule={pair[1]}&k={lookahead}&coins=7")
+    wanted = [exact(rule, p, q, lookahead) for rule in pair]
+    told = [f"{float(one[name]):.4f}" for one in wanted for name in ("accepted", "tokens")]
+    assert text_of(dom, "pair").split() == [pair[0], *told[:2], pair[1], *told[2:]]
+    assert text_of(dom, "problem") == ""
+    assert text_of(dom, "verdict").startswith("Lossless for this p and q")
+    assert text_of(dom, "accepted") == told[2]
+    assert dom.count('role="slider"') == len(p) + len(q)
+    assert len(re.findall('class="bar mu"', dom)) == len(p)
+
+
+OTHER_FAMILY = """
+const rule = document.getElementById("rule");
+const told = ["slrs", "tli", "union", "standard"].map((id) => {
+  rule.value = id;
+  rule.dispatchEvent(new Event("change"));
+  if (id === "tli") {
+    document.querySelector("[data-row=q][data-token='0']").dispatchEvent(
+      new KeyboardEvent("keydown", { key: "End", bubbles: true }));
+    document.querySelector("[data-row=q][data-token='0']").dispatchEvent(
+      new KeyboardEvent("keydown", { key: "PageDown", bubbles: true }));
+  }
+  return new URLSearchParams(location.hash.slice(1)).get("q");
+});
+document.title = told.join("|");
+"""
+
+
+def test_a_token_that_a_model_lacks_gets_no_probability(tmp_path: Path) -> None:
+    (told,) = re.findall("<title>(.*)</title>", shown(tmp_path, script=OTHER_FAMILY))
+    rows = [[Fraction(x) for x in row.split(",")] for row in told.split("|")]
+    assert [len(row) for row in rows] == [3, 4, 4, 4]
+    assert all(sum(row) == 1 for row in rows)
+    assert rows[0][2] == rows[1][2] == 0
+    assert rows[1] == rows[2] == [Fraction(9, 10), Fraction(1, 20), 0, Fraction(1, 20)]
+
+
 def target_mass(p: list[str], tokens: tuple[int, ...]) -> Fraction:
-    return np.prod([Fraction(p[token]) for token in tokens])
+    return math.prod((Fraction(p[token]) for token in tokens), start=Fraction(1))
 
 
 DRIVEN = """
@@ -270,6 +387,10 @@ def test_bad_arguments_are_told_in_a_line(arguments: list[str]) -> None:
     [
         ("#p=.5,.6&q=.5,.5", "p = .5,.6: expected 3 to 5 probabilities with the sum 1"),
         ("#rule=typical", "rule = typical: expected one of the list"),
+        (
+            "#rule=slrs&q=.5,.25,.25",
+            "q = .5,.25,.25: expected probabilities of a, b, ab with the sum 1, and 0 for ab",
+        ),
     ],
 )
 def test_a_bad_address_is_told(tmp_path: Path, fragment: str, message: str) -> None:
@@ -305,10 +426,8 @@ def test_the_texts_of_the_page_stand_out() -> None:
     assert contrast(LIGHT["on-fill"], LIGHT["both"]) >= 4.5
 
 
-def test_the_page_is_small_and_loads_nothing_else() -> None:
+def test_the_page_loads_nothing_else() -> None:
     page, script = (path.read_text(encoding="utf-8") for path in (PAGE, SCRIPT))
-    assert len(script.splitlines()) <= 400
-    assert max(map(len, script.splitlines())) <= 110
     assert re.findall(r'(?:src|href)="([^"]+)"', page) == [SCRIPT.name]
     assert not re.search(r"https?:|@import|url\(|fetch\(|import\(", page + script)
     assert page.count("<script") == 1

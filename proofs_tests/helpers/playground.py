@@ -24,10 +24,10 @@ def node() -> str:
     return found
 
 
-def laws(cases: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def laws(cases: Iterable[Mapping[str, Any]], script: Path = SCRIPT) -> list[dict[str, Any]]:
     """What the page computes for each case, in JSON."""
     lines = "".join(json.dumps(case) + "\n" for case in cases)
-    command = [node(), str(SCRIPT), "--laws"]
+    command = [node(), str(script), "--laws"]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
