@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
-from proofs_tests.pages import built, displayed, redirects, site, words  # noqa: E402
+from proofs_tests.pages import built, defined, displayed, redirects, site, words  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -32,6 +32,7 @@ project, copyright, author = "specref", "the specref authors, Apache-2.0", "the 
 version = release = specref.__version__
 extensions = [
     "myst_parser",
+    "proofs_tests.pages.defined",
     "proofs_tests.pages.formulas",
     "proofs_tests.pages.search",
     "sphinx.ext.autodoc",
@@ -127,6 +128,8 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
     text = site.relinked(built.page(docname, source[0]), folder, folder)
     if docname in BELOW:
         text += toctree(*BELOW[docname], app)
+    if docname == "glossary":
+        text = defined.with_anchors(text)
     if docname == "api":
         text = site.linked_names(text)
     if docname == "claims":

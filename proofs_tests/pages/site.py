@@ -246,7 +246,7 @@ def rule_page(rule: Rule) -> str:
     (told,) = (row for row in listed_rules() if row["name"] == rule.name)
     facts = {
         "from": "; ".join(cited(paper) for paper in rule.papers),
-        "differs from the paper": DIFFERS.get(rule.name, ""),
+        "differs from the paper": DIFFERS.get(rule.name, "no difference is listed"),
         "vocabulary of the draft model": TEXTS[rule.vocabularies],
         "lossless": is_lossless_said(rule),
         "a verified draft token is accepted wherever p = q": "yes"
