@@ -358,7 +358,8 @@ function page() {
       else bar.setAttribute("aria-valuenow", value);
       bar.querySelector(".over").style.height = percent(value);
       bar.querySelector(".both").style.height = percent(plain ? 0 : keeps(state.p[t], mu[t]));
-      bar.previousElementSibling.textContent = value.toFixed(2);
+      // Of three bars each is narrow on a phone.
+      bar.previousElementSibling.textContent = named ? value.toFixed(2).replace(/^0/, "") : value.toFixed(2);
     });
   }
 
