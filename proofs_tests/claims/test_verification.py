@@ -385,6 +385,14 @@ def test_v_24_overall_gain_of_a_slower_prefill_and_a_faster_decoding():
 
     assert share(Fraction(6, 5), Fraction(6, 5)) == 0
     assert round(float(share(Fraction(7, 5), Fraction(27, 20))), 2) == 0.07
+    half = Fraction(1, 200)
+    corners = list(itertools.product((-half, half), repeat=3))
+    for decoding, overall, least, most in [
+        (Fraction(6, 5), Fraction(6, 5), "-0.026", "0.026"),
+        (Fraction(7, 5), Fraction(27, 20), "0.05", "0.081"),
+    ]:
+        shares = [share(decoding + a, overall + b, Fraction(9, 10) + c) for a, b, c in corners]
+        assert Fraction(least) < min(shares) < max(shares) < Fraction(most)
 
 
 def test_v_19_a_published_counterexample_with_other_numbers():
