@@ -89,7 +89,7 @@ def test_s_2_acceptance_is_one_minus_their_divergence():
 
 
 def test_s_3_acceptance_on_average_is_the_mean_overlap():
-    """Corollary 3.6: of the contexts that come, here those after one token of the target."""
+    """Corollary 3.6: of contexts after a token of the target; of the draft model it differs."""
     target, drafter = hashed_model(ABC, "p"), hashed_model(ABC, "q")
     first = target.next_token(())
     rates = []
@@ -98,6 +98,7 @@ def test_s_3_acceptance_on_average_is_the_mean_overlap():
         rates.append(sum(weight for block, weight in blocks.items() if len(block) == 2))
     overlaps = [overlap(*(m.next_token((t,)) for m in (target, drafter))) for t in range(3)]
     assert sum(first * rates) == sum(first * overlaps)
+    assert sum(first * rates) != sum(drafter.next_token(()) * rates)
 
 
 def test_s_4_improvement_is_tokens_over_time():
@@ -143,6 +144,11 @@ def test_s_8_the_best_lookahead_grows_with_acceptance_and_falls_with_the_cost():
     assert all(list(column) == sorted(column)[::-1] for column in zip(*best, strict=True))
     free = [expected_block_length(Fraction(1, 2), k) for k in range(20)]
     assert free == sorted(set(free))
+    for cost in COSTS:  # below 1
+        sure = [walltime_improvement(Fraction(1), k, cost) for k in range(20)]
+        assert sure == sorted(set(sure))
+        with pytest.raises(ValueError, match="lookahead_max is needed"):
+            optimal_lookahead(Fraction(1), cost)
 
 
 LENIENCES = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
