@@ -72,7 +72,7 @@ def difference(
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
     >>> found = is_lossless(algorithm_5, p, q)
     >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
-    a, context (), lookahead 1: furthest off, in its exact law
+    a, context (), lookahead 1: furthest off, in its exact distribution
       block (0, 0): expected 1/4, has 0
       first tokens: no difference
       after (): p = (1/2, 1/2), q = (3/4, 1/4)

@@ -371,8 +371,8 @@ def test_bad_observations_are_refused(blocks, options, error, message):
     [
         ({"alpha": 0}, "alpha = 0"),
         ({"algorithm": "typical"}, "algorithm = 'typical'"),
-        ({"laws": LAWS, "algorithm": "tli"}, "laws"),
-        ({"laws": LAWS, "entries": {}}, "laws"),
+        ({"laws": LAWS, "algorithm": "tli"}, "distributions are"),
+        ({"laws": LAWS, "entries": {}}, "distributions are"),
     ],
 )
 def test_bad_arguments_are_refused(options, message):

@@ -92,7 +92,7 @@ def would_be_found(detectable: float | None) -> str:
     Examples
     --------
     >>> would_be_found(0.06), would_be_found(None)
-    ('TV >= 0.0600 would have been found', 'no difference would surely have been found yet')
+    ('TV >= 0.0600 would be detected', 'no difference would surely have been found yet')
     """
     if detectable is None or detectable >= 1:
         return "no difference would surely have been found yet"
