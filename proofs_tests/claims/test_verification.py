@@ -388,11 +388,11 @@ def test_v_24_overall_gain_of_a_slower_prefill_and_a_faster_decoding():
     half = Fraction(1, 200)
     corners = list(itertools.product((-half, half), repeat=3))
     for decoding, overall, least, most in [
-        (Fraction(6, 5), Fraction(6, 5), "-0.026", "0.026"),
-        (Fraction(7, 5), Fraction(27, 20), "0.05", "0.081"),
+        (Fraction(6, 5), Fraction(6, 5), -0.0259, 0.0252),
+        (Fraction(7, 5), Fraction(27, 20), 0.0528, 0.0807),
     ]:
         shares = [share(decoding + a, overall + b, Fraction(9, 10) + c) for a, b, c in corners]
-        assert Fraction(least) < min(shares) < max(shares) < Fraction(most)
+        assert (round(float(min(shares)), 4), round(float(max(shares)), 4)) == (least, most)
 
 
 def test_v_19_a_published_counterexample_with_other_numbers():

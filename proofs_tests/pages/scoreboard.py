@@ -34,12 +34,13 @@ and devices than the adapter's nothing is said.
 
 {summary}.
 
-Power is of the check that compares whole texts where there is one; `exact distribution` is the
-total variation of the completed block from the target's, with all randomness intercepted. MB is
-what the installation added to the packages that were there (`shared`: nothing, the package was
-among them); later rows of a package have that of its first. With `--share` all engines see torch
-and Transformers of one environment. Rows that one command judged, also where it was interrupted
-and went on, are of one run. A run without a verdict does not replace one on the same version:
+Power is of the check that compares whole texts where there is one; `exact distribution`, in
+earlier rows `exact law`, is the total variation of the completed block from the target's, with
+all randomness intercepted. MB is what the installation added to the packages that were there
+(`shared`: nothing, the package was among them); later rows of a package have that of its first.
+With `--share` all engines see torch and Transformers of one environment. Rows that one command
+judged, also where it was interrupted and went on, are of one run. A run without a verdict does
+not replace one on the same version:
 
 {runs}
 

@@ -26,8 +26,7 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
     "that it is lossy",
     Finding.PLAIN: "THE BASELINE IS WRONG: without speculation its distribution is not the one "
-    "given ({}); "
-    "speculation is not judged",
+    "given ({}); speculation is not judged",
     Finding.UNANSWERED: "NOT ANSWERED in time ({}); no check found a wrong distribution",
     Finding.NOT_EXERCISED: "NOT_EXERCISED: no draft is known to have been accepted ({}), so "
     "nothing was learned of speculation",

@@ -224,8 +224,8 @@ def coin_by_coin(judge: Judge) -> Outcome:
             )
         blocks += len(batch)
     return passed(
-        f"{blocks:,} blocks, equal for each vector of random numbers"
-        + (f"; {near} by rounding" if near else "")
+        f"{blocks:,} blocks are the rule's for the same random numbers"
+        + (f", but {near} that differ by rounding" if near else "")
     )
 
 

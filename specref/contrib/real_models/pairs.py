@@ -64,8 +64,7 @@ def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
     if not same and not shared_tokens(target, drafter):
         raise ValueError(
             f"draft model {drafter.name} shares no token with target {target.name}: no draft "
-            "could be "
-            "accepted by union or tli; choose another draft model"
+            "could be accepted by union or tli; choose another draft model"
         )
     methods = ONE_VOCABULARY if same else TWO_VOCABULARIES
     return Pair(name or f"{target.name} <- {drafter.name}", target, drafter, methods)
