@@ -23,7 +23,8 @@ LOOKAHEAD = 3
 TIGHTENED = 2
 """How many more forwards of the drafter are spent on the psi of drafts that were decided."""
 CLOSE = 0.01
-"""How near bounds of the probability that a draft is accepted are to be; then no more is read."""
+"""How near bounds of the probability that a draft is accepted are to be; then no more is read.
+The interval of a count is wider: 0.17 for 368 drafts at level 1e-6."""
 
 
 @dataclass(frozen=True)
