@@ -6,7 +6,10 @@ import pytest
 
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
+from safetensors.torch import load_file, save_file
+
 from proofs_tests.contrib.real_models import tiny
+from specref.contrib.real_models import pairs
 from specref.contrib.real_models.loading import check_tokenizer, load
 
 
@@ -56,3 +59,33 @@ def test_a_tokenizer_that_surprises_the_model():
     model.model.norm.weight.data *= 100
     with pytest.raises(ValueError, match="expected the tokenizer that it was trained with"):
         check_tokenizer(tiny.tokenizer(280), model, "target")
+
+
+def test_files_that_are_cut(copied):
+    weights = copied / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5_000])
+    with pytest.raises(ValueError, match=r"target = .*copy: it cannot be read"):
+        load(copied, "target")
+
+
+def test_weights_that_files_lack_are_not_made_up(copied):
+    path = copied / "model.safetensors"
+    kept = {name: weight for name, weight in load_file(path).items() if ".1." not in name}
+    save_file(kept, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lack \d+ weights, first model\.layers\.1\."):
+        load(copied, "target")
+
+
+def test_weights_that_are_nan(copied):
+    path = copied / "model.safetensors"
+    weights = load_file(path)
+    weights["model.embed_tokens.weight"][5] = float("nan")
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"model\.embed_tokens\.weight is not finite"):
+        load(copied, "target")
+
+
+def test_both_folders_are_looked_at_before_one_is_loaded(copied, monkeypatch):
+    monkeypatch.setattr(pairs, "load", lambda *_: pytest.fail("a model was loaded"))
+    with pytest.raises(ValueError, match="drafter = nowhere: expected a folder"):
+        pairs.folders_pair(copied, "nowhere", "cpu", "float32")

@@ -92,7 +92,7 @@ def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableTy
         left = sum(tokens for _, tokens in lacking)
         with progress(left, "tokens") as advance:
             told = f"{pair.name}: {len(lacking)} rows, {left:,} tokens"
-            advance(0, "", f"{told}, about {minutes(record, lacking):.0f} min")
+            advance(0, "", f"{told}, about {minutes(record, lacking, pair):.0f} min")
             for case, _ in lacking:
                 run_row(record, case, pair, case.tokens(sizes), _step(advance, str(case)))
         if not chosen.methods:

@@ -1,4 +1,4 @@
-"""``specref cross-check``: generated texts of a pair of models against the target's own law."""
+"""``specref cross-check``: generated texts of a pair of models against the target alone."""
 
 from typing import NoReturn
 
@@ -45,15 +45,15 @@ def cross_check_command(
 
     Without --target and --drafter the published pairs are run, which `make models` installs.
     Every token is judged by p from a pass of the target alone over the whole text, in float64:
-    bets that the text has another law decide at 1e9 (alpha 1e-9), and accepted drafts are
-    compared with the closed forms. Planted bugs run beside, to show what would be found.
+    bets that the text has another distribution decide at 1e9 (alpha 1e-9), and accepted drafts
+    are compared with the closed forms. Planted bugs run beside, to show what would be found.
 
     A row takes minutes: a token of the published pairs took 0.04 to 0.7 s on a busy machine.
     quick has 500 tokens a row; record 5,000, and 1,000 at temperature 0.7, top-k 50 and top-p
     0.9. How long all rows take is said before. An interrupted run goes on with the same --record.
 
-    Exit codes: 0 nothing found, and every planted bug; 1 a text has another law, or acceptance
-    is off; 2 misuse, or a planted bug was not found yet.
+    Exit codes: 0 nothing found, and every planted bug; 1 a text has another distribution, or
+    acceptance is off; 2 misuse, or a planted bug was not found yet.
 
     \b
     Examples:

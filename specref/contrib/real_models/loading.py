@@ -72,19 +72,44 @@ def load(
     Raises
     ------
     ValueError
-        A part is missing, or the tokenizer is another model's.
+        A part is missing or cannot be read, or the tokenizer is another model's.
+    """
+    path, told = check_folder(folder, name), f"{name} = {folder}"
+    tokenizer, model = _read(path, told, dtype)
+    model = model.to(device).eval()
+    check_tokenizer(tokenizer, model, told)
+    return Loaded(label or path.name, model, tokenizer)
+
+
+def _read(path: Path, name: str, dtype: str) -> tuple[Any, Any]:
+    """The tokenizer and the model, with every weight from the files.
+
+    Transformers fills weights that a file lacks with random numbers, and warns.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    path = check_folder(folder, name)
-    tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        path, dtype=getattr(torch, dtype), local_files_only=True
-    )
-    model = model.to(device).eval()
-    check_tokenizer(tokenizer, model, f"{name} = {folder}")
-    return Loaded(label or path.name, model, tokenizer)
+    loaded: Any = AutoModelForCausalLM
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model, loading = loaded.from_pretrained(
+            path,
+            dtype=getattr(torch, dtype),
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # every format of a file has errors of its own
+        line = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{name}: it cannot be read ({type(error).__name__}: {line})") from error
+    if lacking := sorted(loading["missing_keys"]):
+        raise ValueError(
+            f"{name}: its files lack {len(lacking)} weights, first {lacking[0]}: expected all "
+            "that config.json asks for"
+        )
+    for weight, values in model.named_parameters():
+        if not values.isfinite().all():
+            raise ValueError(f"{name}: {weight} is not finite: expected undamaged weights")
+    return tokenizer, model
 
 
 def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:

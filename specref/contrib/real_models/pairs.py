@@ -9,10 +9,10 @@ from typing import Any
 
 from specref.contrib.real_models.conversion import folder_of, is_converted
 from specref.contrib.real_models.drafters import first_layers, rounded
-from specref.contrib.real_models.loading import Loaded, load
+from specref.contrib.real_models.loading import Loaded, check_folder, load
 from specref.contrib.real_models.published import COMMAND
 from specref.torch_backend.methods import Pair as MethodPair
-from specref.torch_backend.models.configs import vocabulary_size
+from specref.torch_backend.models.configs import check_cache, vocabulary_size
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
 
 GEMMA, SMOLLM2 = "gemma-3-270m", "smollm2-135m"
@@ -111,8 +111,20 @@ class Published:
 
 
 def folders_pair(target: str | Path, drafter: str | Path, device: str, dtype: str) -> Pair:
-    """A pair from two local folders."""
-    return paired(load(target, "target", device, dtype), load(drafter, "drafter", device, dtype))
+    """A pair from two local folders, both of which are looked at before one is loaded.
+
+    Raises
+    ------
+    ValueError
+        A folder is no whole model, a cache cannot be cropped, or the two do not go together.
+    """
+    named = {"target": target, "drafter": drafter}
+    for name, folder in named.items():
+        check_folder(folder, name)
+    one, other = (load(folder, name, device, dtype) for name, folder in named.items())
+    for (name, folder), loaded in zip(named.items(), (one, other), strict=True):
+        check_cache(f"{name} = {folder}", loaded.model)
+    return paired(one, other)
 
 
 Builder = Callable[[Callable[[str], Loaded]], Pair]
