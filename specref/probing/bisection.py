@@ -44,10 +44,8 @@ class NoBoxesError(Exception):
 def searched_cells(program: Program) -> list[Cell]:
     """The cells of a program, from its outcomes.
 
-    Raises
-    ------
-    CannotInterpretError
-        A call cannot be interpreted, or the cells of its numbers are neither boxes nor a race.
+    * raises `CannotInterpretError`: A call cannot be interpreted, or the cells of its numbers are
+      neither boxes nor a race.
     """
     try:
         return list(Search(program).cells())
@@ -67,13 +65,8 @@ def searched_cells(program: Program) -> list[Cell]:
 class Search:
     """A search for the cells of a program.
 
-    Attributes
-    ----------
-    program : Program
-    raced : dict
-        {call site: reading}, as for `Given`.
-    cuts : set
-        The thresholds found so far.
+    * `raced`: {call site: reading}, as for `Given`.
+    * `cuts`: The thresholds found so far.
     """
 
     program: Program

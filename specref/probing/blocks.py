@@ -137,14 +137,8 @@ def completed_block(
 ) -> ProbedBlock:
     """The law of the completed block, from the laws of blocks after each draft.
 
-    Parameters
-    ----------
-    found : iterable of (tuple of int, float, Probed)
-        Drafts, their probability, and the law of the block after them.
-    target : Model
-    context : tuple of int
-    length : int
-        The length to which blocks are completed.
+    * `found`: Drafts, their probability, and the law of the block after them.
+    * `length`: The length to which blocks are completed.
     """
     expected = _floats(completed({(): 1.0}, target, context, length))
     blocks: dict[Tokens, float] = {}
@@ -164,15 +158,7 @@ def completed_block(
 
 
 def drafted(drafter: Model, context: Tokens, lookahead: int) -> Iterator[tuple[Tokens, float]]:
-    """Every draft with its probability; one that reaches EOS is shorter.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> list(drafted(iid_model(Vocabulary("ab"), [0.25, 0.75]), (), 1))
-    [((0,), 0.25), ((1,), 0.75)]
-    """
+    """Every draft with its probability; one that reaches EOS is shorter."""
     return iter(_floats(completed({(): 1.0}, drafter, context, lookahead)).items())
 
 

@@ -44,19 +44,12 @@ class Call:
 class Decision:
     """A random number that decided between two ways to go on.
 
-    Attributes
-    ----------
-    call : Call
-        What gave the number.
-    compared : str
-        File and line where it was compared.
-    way : int
-        The way that was taken: 1 if the number is below what it is compared with, else 0; of a
-        draw of given weights its outcome.
-    chance : float
-        The probability of that.
-    number : int
-        Which number of the run it is.
+    * `call`: What gave the number.
+    * `compared`: File and line where it was compared.
+    * `way`: The way that was taken: 1 if the number is below what it is compared with, else 0; of
+      a draw of given weights its outcome.
+    * `chance`: The probability of that.
+    * `number`: Which number of the run it is.
     """
 
     call: Call

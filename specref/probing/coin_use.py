@@ -17,16 +17,9 @@ def drawn_elsewhere(program: Program) -> str | None:
 
     Its coins are kept while its other random numbers are changed, then the reverse.
 
-    Parameters
-    ----------
-    program : Program
-        A verification that takes coins.
-
-    Returns
-    -------
-    str or None
-        A sentence; empty if nothing else decides a block; None if it draws in a way that cannot be
-        interpreted, so that this is unknown.
+    * `program`: A verification that takes coins.
+    * returns: A sentence; empty if nothing else decides a block; None if it draws in a way that
+      cannot be interpreted, so that this is unknown.
     """
     try:
         repeated(program)

@@ -18,12 +18,8 @@ RARE = 2.0**-30
 class ExactSource(Source, Comparisons):
     """Draws branches by chance, and leaves all other numbers undrawn until they are compared.
 
-    Attributes
-    ----------
-    error : float
-        The total error of the probabilities of this path.
-    decisions : list of Decision
-        What was decided, in order.
+    * `error`: The total error of the probabilities of this path.
+    * `decisions`: What was decided, in order.
     """
 
     dtype = object
@@ -62,10 +58,7 @@ class ExactSource(Source, Comparisons):
     def outside(self, number: Lazy) -> float | None:
         """The value of a number that is used outside its run; None within.
 
-        Raises
-        ------
-        CannotInterpretError
-            Another run is active here: the code has kept the number.
+        * raises `CannotInterpretError`: Another run is active here: the code has kept the number.
         """
         interception = current()
         if interception is None:

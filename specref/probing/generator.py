@@ -30,10 +30,7 @@ class StandsIn(type):
 class ProbedGenerator(REAL, metaclass=StandsIn):
     """A generator that asks the source of the run that is active here, if there is one.
 
-    Attributes
-    ----------
-    elsewhere : callable or None
-        Called with the name of every method that is called where no run is active.
+    * `elsewhere`: Called with the name of every method that is called where no run is active.
     """
 
     original = REAL

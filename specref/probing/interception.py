@@ -14,17 +14,10 @@ from specref.probing.source import Source
 class Interception:
     """One run of user code on a source.
 
-    Attributes
-    ----------
-    source : Source
-    answers : mapping
-        {id of a random function or class: its replacement}.
-    thread : int
-        The only thread in which randomness is intercepted.
-    over : bool
-        Whether the run has ended or was abandoned.
-    abandoned : bool
-        Whether nobody waits for it any more: its thread ends at the next draw.
+    * `answers`: {id of a random function or class: its replacement}.
+    * `thread`: The only thread in which randomness is intercepted.
+    * `over`: Whether the run has ended or was abandoned.
+    * `abandoned`: Whether nobody waits for it any more: its thread ends at the next draw.
     """
 
     source: Source
@@ -40,10 +33,7 @@ _CURRENT: ContextVar[Interception | None] = ContextVar("specref_interception", d
 def current() -> Interception | None:
     """The interception of the run that is active in this thread and context, if any.
 
-    Raises
-    ------
-    SystemExit
-        The run was abandoned.
+    * raises `SystemExit`: The run was abandoned.
     """
     found = _CURRENT.get()
     if found is None or found.thread != threading.get_ident():
@@ -73,14 +63,7 @@ def intercepting(interception: Interception) -> Iterator[None]:
 
 
 class Either:
-    """A random function that is intercepted in runs, and unchanged everywhere else.
-
-    Examples
-    --------
-    >>> import random
-    >>> 0 <= Either(random.random)() < 1
-    True
-    """
+    """A random function that is intercepted in runs, and unchanged everywhere else."""
 
     __slots__ = ("__name__", "__wrapped__")
 

@@ -22,24 +22,14 @@ from specref.probing.calls import Call, EscapedError
 class Coin:
     """An undrawn random number, and what is known about it.
 
-    Attributes
-    ----------
-    call : Call
-        The call that asked for it.
-    bits : int
-        It is derived from a uniform multiple of 2^-bits.
-    exponential : bool
-        Whether it is exponential noise, rather than the uniform itself.
-    low, high : int
-        The uniform is at least low 2^-bits and below high 2^-bits.
-    rate : float
-        Rate of the noise, after races won.
-    reading : str or None
-        How the uniform is derived from noise, once it has raced.
-    lost : bool
-        Whether it has lost a race, so that its law is no longer known.
-    settled : float or None
-        Its value, if the number was used after its run.
+    * `call`: The call that asked for it.
+    * `bits`: It is derived from a uniform multiple of 2^-bits.
+    * `exponential`: Whether it is exponential noise, rather than the uniform itself.
+    * `low`, `high`: The uniform is at least low 2^-bits and below high 2^-bits.
+    * `rate`: Rate of the noise, after races won.
+    * `reading`: How the uniform is derived from noise, once it has raced.
+    * `lost`: Whether it has lost a race, so that its law is no longer known.
+    * `settled`: Its value, if the number was used after its run.
     """
 
     call: Call
@@ -136,10 +126,7 @@ class Lazy:
     def check_defined(self) -> None:
         """Raise for a function that is NaN at some values: comparisons with it may flip twice.
 
-        Raises
-        ------
-        EscapedError
-            It is NaN at some values of its coin, and not at others.
+        * raises `EscapedError`: It is NaN at some values of its coin, and not at others.
         """
         if self.defined:  # at all values that are left, too
             return

@@ -51,10 +51,8 @@ class Race:
 def find_race(run: Callable[[Point], Run], base: Run) -> Race:
     """The race that the noise of a run decides.
 
-    Raises
-    ------
-    NoRaceError
-        More than one number decides when all noise is equal, so it is not one race.
+    * raises `NoRaceError`: More than one number decides when all noise is equal, so it is not one
+      race.
     """
     noise = base.indices("exponential")
     late = [i for i in noise if _differs(run, base, {i: LATE})]

@@ -32,16 +32,9 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
 def torch_zero(device: str, bits: int, *, mkl: bool) -> float:
     """How often torch's `exponential_` gives exactly 0.
 
-    Notes
-    -----
     By aten/src/ATen/core/TransformationHelper.h (CUDA: at least half an epsilon, which float16
     has, too; CPU: -log1p(-u) of 53 bits), native/cpu/DistributionKernels.cpp (with MKL the least
     normal number is added) and native/mps/operations/Distributions.mm (-log(1 - u)) of torch 2.13.
-
-    Examples
-    --------
-    >>> torch_zero("cuda", FLOAT32, mkl=True), torch_zero("cpu", FLOAT32, mkl=True)
-    (0.0, 0.0)
     """
     if device == "mps":
         return 2.0**-FLOAT32
@@ -53,11 +46,5 @@ def torch_zero(device: str, bits: int, *, mkl: bool) -> float:
 
 
 def largest_noise(bits: int) -> float:
-    """About the largest noise made of a uniform of so many bits.
-
-    Examples
-    --------
-    >>> round(largest_noise(FLOAT32), 1)
-    16.6
-    """
+    """About the largest noise made of a uniform of so many bits."""
     return bits * math.log(2)

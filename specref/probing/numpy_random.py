@@ -101,10 +101,7 @@ FUNCTIONS = frozenset(
 def replacements(generator: ProbedGenerator) -> dict[int, Any]:
     """{id of a function or class of numpy.random or random: its replacement}.
 
-    Parameters
-    ----------
-    generator : ProbedGenerator
-        The generator that functions of `numpy.random` use.
+    * `generator`: The generator that functions of `numpy.random` use.
     """
     answers: dict[int, Any] = dict(CLASSES)
     for module in MODULES:

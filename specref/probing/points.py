@@ -23,12 +23,6 @@ def spread(probe: int, index: int) -> float:
 
     A rank-1 lattice (Korobov 1959): `GENERATOR` is a primitive root of the prime `PROBES`,
     chosen so that no two or three of eight neighbouring requests lie on few lines or planes.
-
-    Examples
-    --------
-    >>> strata = sorted(int(PROBES * spread(probe, 3)) for probe in range(PROBES))
-    >>> strata == list(range(PROBES))
-    True
     """
     factor = pow(GENERATOR, index + 1, PROBES)
     return ((probe * factor + PROBES // 2) % PROBES + WITHIN) / PROBES
@@ -38,18 +32,11 @@ def spread(probe: int, index: int) -> float:
 class Point:
     """A number in (0, 1) and an exponential noise for every request, whatever its kind.
 
-    Attributes
-    ----------
-    box : mapping
-        {index of the request: (low, high)}; (0, 1) for the others.
-    probe : int
-        Index among the points spread over the box.
-    noisy : int or None
-        Index among the points spread over the noise; None for a noise of 1 everywhere.
-    uniforms, noise : dict
-        Numbers used instead for some requests.
-    pace : float
-        A factor on all noise.
+    * `box`: {index of the request: (low, high)}; (0, 1) for the others.
+    * `probe`: Index among the points spread over the box.
+    * `noisy`: Index among the points spread over the noise; None for a noise of 1 everywhere.
+    * `uniforms`, `noise`: Numbers used instead for some requests.
+    * `pace`: A factor on all noise.
     """
 
     box: Box
@@ -99,13 +86,7 @@ class Point:
 
 
 def branch_at(weights: tuple[float, ...], uniform: float) -> int:
-    """The branch of a categorical draw, by inverse CDF.
-
-    Examples
-    --------
-    >>> branch_at((0.25, 0.0, 0.75), 0.25)
-    2
-    """
+    """The branch of a categorical draw, by inverse CDF."""
     total = np.cumsum(weights)
     last = int(np.searchsorted(total, total[-1]))
     return min(int(np.searchsorted(total, uniform * total[-1], side="right")), last)

@@ -39,13 +39,7 @@ Outcome: TypeAlias = Tokens | Failure
 
 
 def is_endless(reason: str | None) -> bool:
-    """Whether code could not be interpreted because it draws too many numbers.
-
-    Examples
-    --------
-    >>> is_endless("more than 5,000 calls for numbers in 199 runs"), is_endless(None)
-    (True, False)
-    """
+    """Whether code could not be interpreted because it draws too many numbers."""
     return reason is not None and reason.startswith(MORE_THAN)
 
 
@@ -56,16 +50,11 @@ class TorchImportedError(BaseException):
 class Program:
     """Code that can be run on any source of randomness.
 
-    Parameters
-    ----------
-    run : callable
-        source -> tokens.
-    holder : callable
-        The code itself; generators in its closure, its globals or its object are replaced.
-    max_runs : int
-        The most runs before `CannotInterpretError` is raised; and the most calls for random
-        numbers in all runs together, divided by `CALLS_A_RUN`. Runs of so many calls that these
-        would not be enough end earlier.
+    * `run`: source -> tokens.
+    * `holder`: The code itself; generators in its closure, its globals or its object are replaced.
+    * `max_runs`: The most runs before `CannotInterpretError` is raised; and the most calls for
+      random numbers in all runs together, divided by `CALLS_A_RUN`. Runs of so many calls that
+      these would not be enough end earlier.
     """
 
     def __init__(

@@ -23,15 +23,9 @@ WIDEST = 60.0
 class Duel:
     """Whether left < right, as a race.
 
-    Attributes
-    ----------
-    certain : bool or None
-        The answer, if it is the same for nearly all noise.
-    factor : float
-        Both arrive at once where right's noise is `factor` times left's.
-    left_if_first : bool
-        Whether left < right means that left arrives first.
-    reading : str
+    * `certain`: The answer, if it is the same for nearly all noise.
+    * `factor`: Both arrive at once where right's noise is `factor` times left's.
+    * `left_if_first`: Whether left < right means that left arrives first.
     """
 
     certain: bool | None
@@ -49,10 +43,8 @@ def duel(left: Lazy, right: Lazy) -> Duel:
 
     The caller is `quiet`.
 
-    Raises
-    ------
-    EscapedError
-        Neither reading of their coins makes it a race, or one has lost or been bounded before.
+    * raises `EscapedError`: Neither reading of their coins makes it a race, or one has lost or
+      been bounded before.
     """
     for number in (left, right):
         number.check_defined()

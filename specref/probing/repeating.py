@@ -15,10 +15,8 @@ class UnequalRunsError(CannotInterpretError):
 def repeated(program: Program) -> set[Outcome]:
     """Run a program twice on each of some points, and return the outcomes.
 
-    Raises
-    ------
-    UnequalRunsError
-        Two runs on equal numbers differ in their outcome, or in what they ask for.
+    * raises `UnequalRunsError`: Two runs on equal numbers differ in their outcome, or in what they
+      ask for.
     """
     seen: set[Outcome] = set()
     for probe in range(TIMES):

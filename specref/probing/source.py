@@ -27,17 +27,11 @@ READINGS: Mapping[str, Callable[[float], float]] = {
 class Request:
     """One number that the code asked for.
 
-    Attributes
-    ----------
-    kind : {"uniform", "exponential", "categorical", "seed"}
-        A seed is drawn from so many integers that it can only be meant for a generator.
-    call : Call
-    bits : int
-        Precision: a uniform is a multiple of 2^-bits.
-    weights : tuple of float
-        Weights of the branches of a categorical draw; they sum to 1.
-    zero : float
-        The probability that the generator of the call gives noise of exactly 0.
+    * `kind`: {"uniform", "exponential", "categorical", "seed"}: A seed is drawn from so many
+      integers that it can only be meant for a generator.
+    * `bits`: Precision: a uniform is a multiple of 2^-bits.
+    * `weights`: Weights of the branches of a categorical draw; they sum to 1.
+    * `zero`: The probability that the generator of the call gives noise of exactly 0.
     """
 
     kind: Literal["uniform", "exponential", "categorical", "seed"]
@@ -53,12 +47,8 @@ BOXES = "boxes"
 class Source(ABC):
     """Answers intercepted calls; `requests` lists the requested numbers.
 
-    Attributes
-    ----------
-    calls : int
-        How many calls were answered.
-    problem : CannotInterpretError or None
-        Why the run cannot be interpreted, even if the code caught the exception.
+    * `calls`: How many calls were answered.
+    * `problem`: Why the run cannot be interpreted, even if the code caught the exception.
     """
 
     dtype: type = np.float64
@@ -113,18 +103,9 @@ class Source(ABC):
 class Given(Source):
     """A source of given numbers.
 
-    Parameters
-    ----------
-    answer : callable
-        (index, request) -> a uniform, a noise > 0, or a branch.
-    raced : mapping
-        {call site: reading}: uniforms requested there are derived from exponential noise, or
-        noise from uniforms if the reading is `BOXES`.
-
-    Examples
-    --------
-    >>> Given(lambda index, request: 0.75).uniforms(Call("rand", (2,), "a.py:1"))
-    array([0.75, 0.75])
+    * `answer`: (index, request) -> a uniform, a noise > 0, or a branch.
+    * `raced`: {call site: reading}: uniforms requested there are derived from exponential noise,
+      or noise from uniforms if the reading is `BOXES`.
     """
 
     def __init__(
@@ -153,12 +134,6 @@ class Given(Source):
 
 
 def on_grid(uniform: float, bits: int) -> float:
-    """The largest multiple of 2^-bits in [0, 1) that is not above a number.
-
-    Examples
-    --------
-    >>> on_grid(1.0, 24) == 1 - 2**-24
-    True
-    """
+    """The largest multiple of 2^-bits in [0, 1) that is not above a number."""
     cells: int = 1 << bits
     return min(max(math.floor(uniform * cells), 0), cells - 1) / cells

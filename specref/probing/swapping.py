@@ -27,12 +27,7 @@ EMPTY = object()
 class Slot:
     """A place that holds something random: a cell, or a key of a dictionary.
 
-    Attributes
-    ----------
-    holder : cell or dict
-    key : str
-    value : object
-        A `numpy.random.Generator`, or a random function imported by name.
+    * `value`: A `numpy.random.Generator`, or a random function imported by name.
     """
 
     holder: Any
@@ -69,12 +64,7 @@ _modules = _Use(ModuleType)
 
 
 class Swap:
-    """Puts stand-ins in all slots, and replaces the modules' class, until `undo` is called.
-
-    Parameters
-    ----------
-    slots : sequence of Slot
-    """
+    """Puts stand-ins in all slots, and replaces the modules' class, until `undo` is called."""
 
     def __init__(self, slots: Iterable[Slot]) -> None:
         with _LOCK:
@@ -121,15 +111,7 @@ def _give_back(slot: Slot) -> None:
 
 
 def slots(function: Callable[..., Any]) -> list[Slot]:
-    """The places where a function holds generators, or random functions imported by name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(1)
-    >>> [slot.value is rng for slot in slots(lambda: rng.random())]
-    [True]
-    """
+    """The places where a function holds generators, or random functions imported by name."""
     found: dict[tuple[int, str], Slot] = {}
     for slot in _walk(function, DEEPEST, set()):
         if is_random(slot.value):

@@ -31,11 +31,7 @@ BITS = {
 class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode in which torch's randomness comes from a source.
 
-    Parameters
-    ----------
-    source : Source
-    memory : Memory
-        Where undrawn numbers are kept.
+    * `memory`: Where undrawn numbers are kept.
     """
 
     def __init__(self, source: Source, memory: Memory) -> None:

@@ -72,10 +72,7 @@ class Memory:
 def traced(memory: Memory, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Apply an operation to undrawn numbers.
 
-    Raises
-    ------
-    EscapedError
-        The operation is not in the table.
+    * raises `EscapedError`: The operation is not in the table.
     """
     if _is_view(func):
         return func(*args, **options)

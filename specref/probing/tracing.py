@@ -21,19 +21,11 @@ SEEDS = 16
 class Cell:
     """A set of random numbers that all lead to one outcome.
 
-    Attributes
-    ----------
-    outcome : tuple of int or Failure
-    weight : float
-        Their probability.
-    numbers : dict
-        {index of the request: number}, one point of the cell.
-    requests : tuple of Request
-        The requests on this path.
-    error : float
-        Bound on the relative error of the probability.
-    decisions : tuple of Decision
-        What random numbers decided on this path, in order.
+    * `weight`: Their probability.
+    * `numbers`: {index of the request: number}, one point of the cell.
+    * `requests`: The requests on this path.
+    * `error`: Bound on the relative error of the probability.
+    * `decisions`: What random numbers decided on this path, in order.
     """
 
     outcome: Outcome
@@ -50,11 +42,8 @@ class Cell:
 def traced_cells(program: Program, max_paths: int) -> list[Cell]:
     """The cells of a program, from its comparisons.
 
-    Raises
-    ------
-    EscapedError
-        The code uses a number in a way that is not traced, a replay differs from the trace, or it
-        has more than `max_paths` paths.
+    * raises `EscapedError`: The code uses a number in a way that is not traced, a replay differs
+      from the trace, or it has more than `max_paths` paths.
     """
 
     def run(chance: Chance) -> Cell:

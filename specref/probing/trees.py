@@ -24,29 +24,9 @@ def probe_trees(
 ) -> ProbedBlock:
     """The exact joint law of the completed block over all trees of a place, and its distance.
 
-    Parameters
-    ----------
-    verifier : Verifier
-        An implementation of the contract ``tree``.
-    target, drafter : Model
-        Over the same vocabulary.
-    place : TreePlace
-    max_runs : int
-        As for `Program`, for each tree.
-
-    Examples
-    --------
-    >>> from specref.algorithms.trees import topdown
-    >>> from specref.contracts.capabilities import Capabilities
-    >>> from specref.contracts.tree import TreeVerifier
-    >>> from specref.contracts.tree_rules import as_verifier
-    >>> from specref.contracts.tree_fixtures import tree_place
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in ([0.25, 0.75], [0.5, 0.5]))
-    >>> verifier = TreeVerifier(as_verifier(topdown.verify), Capabilities())
-    >>> probe_trees(verifier, p, q, tree_place((), (2,))).total_variation < 1e-9
-    True
+    * `verifier`: An implementation of the contract ``tree``.
+    * `target`, `drafter`: Over the same vocabulary.
+    * `max_runs`: As for `Program`, for each tree.
     """
     target, drafter = as_float(target), as_float(drafter)
 

@@ -118,13 +118,7 @@ def _completed(
 
 
 def product(laws: Iterable[Law]) -> JointLaw:
-    """The joint law of independent texts.
-
-    Examples
-    --------
-    >>> product([{(0,): Fraction(1, 2), (1,): Fraction(1, 2)}, {(1,): Fraction(1)}])
-    {((0,), (1,)): Fraction(1, 2), ((1,), (1,)): Fraction(1, 2)}
-    """
+    """The joint law of independent texts."""
 
     def joined(joint: JointLaw, law: Law) -> JointLaw:
         return {(*a, b): v * w for a, v in joint.items() for b, w in law.items()}

@@ -307,8 +307,6 @@ def shares_of(
     Paths with the same verdicts on drafts, and the same last draw, are one share. Of a text that
     ends, the smallest difference may be that no block ends there: those that go on are left out.
 
-    Examples
-    --------
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> from specref.zoo.standard.printed import algorithm_5
@@ -355,15 +353,6 @@ def program_of(
     """One iteration of a step, as a program of its chance; what it returns is checked.
 
     It gets models and vocabularies of its own: what it does to them spoils no judge.
-
-    Examples
-    --------
-    >>> from specref.algorithms import autoregressive
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> target = iid_model(Vocabulary("a"), [1])
-    >>> program_of(autoregressive.step, target, target, (), 1)(Exact())
-    (0,)
     """
     given = OwnModel(target)
     other = given if drafter is target else OwnModel(drafter)
@@ -382,13 +371,7 @@ def program_of(
 
 
 def written_to(error: ValueError) -> ValueError:
-    """The error of a step, or what to do where it wrote into a read-only array.
-
-    Examples
-    --------
-    >>> written_to(ValueError("assignment destination is read-only"))
-    ValueError('assignment destination is read-only: rows of models are, so change a row.copy()')
-    """
+    """The error of a step, or what to do where it wrote into a read-only array."""
     if not str(error).endswith("read-only"):
         return error
     told = f"{error}: rows of models are, so change a row.copy()"
@@ -408,14 +391,7 @@ def _tokens(raw: object) -> Tokens:
 
 
 def check_step(step: Step) -> None:
-    """Raise `TypeError` unless a step can be called as one.
-
-    Examples
-    --------
-    >>> check_step(lambda target, drafter: (0,))
-    Traceback (most recent call last):
-    TypeError: step takes (target, drafter): expected (target, drafter, context, lookahead, chance)
-    """
+    """Raise `TypeError` unless a step can be called as one."""
     if not callable(step):
         raise TypeError(f"step = {step!r}: expected a function, such as standard.step")
     try:

@@ -90,19 +90,6 @@ class Enumerator:
     """Exact laws of blocks, for at most `max_paths` paths in all.
 
     * `max_paths`: A path may stand for many random paths, which differ in what nothing looked at.
-
-    Examples
-    --------
-    >>> from specref.algorithms import standard
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> ab = Vocabulary("ab")
-    >>> target, drafter = iid_model(ab, [0.5, 0.5]), iid_model(ab, [0.25, 0.75])
-    >>> enumerator = Enumerator(1_000)
-    >>> enumerator.law(standard.step, target, drafter, (), 1)[0, 0]
-    0.125
-    >>> enumerator.paths
-    3
     """
 
     def __init__(self, max_paths: int) -> None:

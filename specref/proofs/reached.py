@@ -78,13 +78,7 @@ class Unreached:
 
 
 def runs(numbers: Sequence[int]) -> str:
-    """Numbers in words, neighbours joined.
-
-    Examples
-    --------
-    >>> runs((3, 4, 5, 9))
-    '3-5, 9'
-    """
+    """Numbers in words, neighbours joined."""
     told: list[list[int]] = []
     for number in numbers:
         if told and told[-1][-1] == number - 1:

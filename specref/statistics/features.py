@@ -33,17 +33,6 @@ class FeatureSums:
     * `tokens`, `excess`, `variance`, `spread`: Sums over the tokens for which the feature was bet
       on; `spread` is that of m (1 - m), m being the mean. It is the variance of a set, and the
       most that a feature can have.
-
-    Examples
-    --------
-    >>> rng, sums = np.random.default_rng(1), FeatureSums((1,))
-    >>> quarter, spread = np.full((5_000, 1), 0.25), np.full((5_000, 1), 0.25 * 0.75)
-    >>> sums.add(rng.random((5_000, 1)) < 0.25, quarter, spread)
-    >>> sums.log_evidence < 0
-    True
-    >>> sums.add(rng.random((5_000, 1)) < 0.35, quarter, spread)
-    >>> sums.log_evidence > 30
-    True
     """
 
     def __init__(self, shape: tuple[int, ...], tolerance: float = 0.0) -> None:
@@ -101,8 +90,6 @@ class FeatureSums:
         the tokens, a sampler reaches evidence 1 / alpha after as many tokens with probability at
         least 1 - beta; and so if it is smaller, larger for none. 1 where no shift is found.
 
-        Notes
-        -----
         The variance under another law is not V. But a number in [0, 1] with mean m has at most
         the variance m (1 - m), which a shift of m by d raises by at most d. So the excess is
         above n shift - sqrt(2 W log(1 / beta)) - log(1 / beta) / 3 with probability 1 - beta, by
@@ -136,13 +123,7 @@ class FeatureSums:
 
 
 def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BETA) -> int:
-    """Tokens after which a shift of any of so many features is found, whatever their laws.
-
-    Examples
-    --------
-    >>> tokens_to_detect(0.05, 1e-9, 100) < tokens_to_detect(0.02, 1e-9, 100)
-    True
-    """
+    """Tokens after which a shift of any of so many features is found, whatever their laws."""
     tokens = 1
     while True:
         sums = FeatureSums((1,))

@@ -22,11 +22,6 @@ def resemblance(tokens: Ints, size: int) -> Floats:
 
     The sum over the pairs at a distance of size 1{x = y} - 1, which has mean 0 if the law is
     uniform on `size` tokens and the tokens are independent.
-
-    Examples
-    --------
-    >>> resemblance(np.array([0, 1, 0, 1]), 2).tolist()
-    [-3.0, 2.0]
     """
     n = len(tokens)
     agreeing = sum(_pairs(tokens == one) for one in range(size))
@@ -45,13 +40,6 @@ def least_resemblance(n: int, size: int, alpha: float) -> Floats:
 
     By Bernstein's inequality for each distance: given one token of a pair, the term of the other
     has variance size - 1, and is at most that. Both signs, and all distances, share alpha.
-
-    Examples
-    --------
-    >>> bound = least_resemblance(1_000, 4, 1e-9)
-    >>> tokens = np.random.default_rng(1).integers(4, size=1_000)
-    >>> bool((abs(resemblance(tokens, 4)) < bound).all())
-    True
     """
     pairs = n - np.arange(1, n // 2 + 1)
     level = math.log(2 * len(pairs) / alpha)
@@ -67,13 +55,6 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
 
     * `tokens` (ndarray of int, shape (n,)): Draws from the uniform law on `size` tokens.
     * `alpha`: The chance that independent draws give anything but None.
-
-    Examples
-    --------
-    >>> tokens = np.random.default_rng(1).integers(4, size=4_000)
-    >>> alike_at(tokens, 4, 1e-9)
-    >>> alike_at(np.tile(tokens[:1_000], 4), 4, 1e-9)
-    (1000, 3.0)
     """
     n = len(tokens)
     pairs = n - np.arange(1, n // 2 + 1)
@@ -92,11 +73,6 @@ def detectable_share(n: int, size: int, alpha: float, distance: int, beta: float
 
     With probability 1 - beta, if the tokens of the other pairs are independent: their sum is
     bounded as in `least_resemblance`.
-
-    Examples
-    --------
-    >>> detectable_share(65_536, 4, 1e-9, 97) < 0.03
-    True
     """
     pairs, miss = n - distance, math.log(1 / beta)
     bound = least_resemblance(n, size, alpha)[distance - 1]
@@ -112,13 +88,6 @@ def association(left: Ints, right: Ints, sizes: tuple[int, int]) -> float:
 
     * `left`, `right` (ndarray of int, shape (n,)): From 0 to the first of `sizes`, and to the
       second.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> left, right = rng.integers(2, size=(2, 1_000))
-    >>> association(left, right, (2, 2)) < 0, association(left, left, (2, 2)) > 600
-    (True, True)
     """
     counts = np.bincount(left * sizes[1] + right, minlength=math.prod(sizes)).reshape(sizes)
     joint = scipy.special.gammaln(counts + 1).sum()
@@ -140,12 +109,6 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     * `hits` (ndarray of int, shape (calls,)): How many of the rows of each call got one of some
       tokens.
     * `chance`: The probability of those tokens.
-
-    Examples
-    --------
-    >>> hits = np.random.default_rng(1).binomial(1_000, 0.5, 100)
-    >>> evenness(hits, 1_000, 0.5)[0] < 0, evenness(np.full(100, 500), 1_000, 0.5)[1]
-    (True, True)
     """
     evidence, even = evenness_at(hits, rows, chance)
     observed = float(hits.mean()) / rows

@@ -215,14 +215,7 @@ class Answered:
 
 
 def questions_of(profile: Profile) -> tuple[Question, ...]:
-    """All questions: pairs of rules on common shapes, and rules with their closed forms.
-
-    Examples
-    --------
-    >>> question = questions_of("quick")[0]
-    >>> question.left, question.right, question.lookahead
-    ('standard', 'block', 1)
-    """
+    """All questions: pairs of rules on common shapes, and rules with their closed forms."""
     found: list[Question] = []
     same = [one for one in DECLARED if RULES[one[0]].same_vocabulary]
     pairs = [*combinations(BY_TOKEN, 2), *same]

@@ -31,13 +31,7 @@ def applies(rule: Rule, pair: Pair) -> bool:
 
 
 def cases_of(profile: Profile) -> tuple[Case, ...]:
-    """The cases of a profile.
-
-    Examples
-    --------
-    >>> len(cases_of("quick"))
-    154
-    """
+    """The cases of a profile."""
     return tuple(cases(toy_pairs(profile), profile))
 
 
@@ -45,12 +39,6 @@ def check_case(rule: Rule, case: Case) -> AlgorithmReport:
     """Prove one case: the completed block, the decode loop, the accepted lengths.
 
     Of a rule that is published and lossy, only one iteration is tried.
-
-    Examples
-    --------
-    >>> from specref.rules import RULES
-    >>> check_case(RULES["standard"], cases_of("quick")[0]).failures
-    ()
     """
     if not applies(rule, case.pair):
         return AlgorithmReport(rule.name, not_applicable=1)
@@ -105,13 +93,7 @@ def _acceptance_failures(rule: Rule, blocks: Law, case: Case) -> list[str]:
 
 
 def accepted_lengths(blocks: dict[Tokens, Probability]) -> tuple[Probability, ...]:
-    """The law of the accepted length, from blocks that end with one token of their own.
-
-    Examples
-    --------
-    >>> accepted_lengths({(0,): 0.25, (1,): 0.25, (0, 1): 0.5})
-    (0.5, 0.5)
-    """
+    """The law of the accepted length, from blocks that end with one token of their own."""
     law = push_forward(blocks, lambda block: len(block) - 1)
     return tuple(law.get(length, 0) for length in range(max(law) + 1))
 
@@ -123,14 +105,6 @@ class DrawnFromLaws:
     """The contract ``step``, from a step's law in each context: enumerated once, then drawn.
 
     * `step`: (target, drafter, context, lookahead, chance) -> block.
-
-    Examples
-    --------
-    >>> from specref.algorithms import standard
-    >>> from specref.zoo import FIXTURES
-    >>> m = FIXTURES["m"]
-    >>> DrawnFromLaws(standard.step)(m.target, m.drafter, (), 1, np.random.default_rng(1))
-    (0,)
     """
 
     def __init__(self, step: Step) -> None:

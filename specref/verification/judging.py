@@ -62,14 +62,6 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
 
     * `max_paths`: Where to give up. A limit below the usual one makes a case "too large" rather
       than an error.
-
-    Examples
-    --------
-    >>> from specref.algorithms import standard
-    >>> from specref.verification.situations import situations
-    >>> case = situations()[0].cases[0]
-    >>> result_of(standard.step, case)
-    Result(verdict='proved', paths=5, asked=True, witness=None, error=None)
     """
     pair = case.pair
     arguments = pair.target, pair.drafter, case.context, case.lookahead
@@ -121,14 +113,7 @@ def sent(result: Result) -> Result:
 
 
 def received(result: Result) -> Result:
-    """The result as it was before it was sent, but for the type of a user's own error.
-
-    Examples
-    --------
-    >>> class Own(Exception): ...
-    >>> received(sent(Result("raised", error=Own("no")))).error
-    Own('no')
-    """
+    """The result as it was before it was sent, but for the type of a user's own error."""
     if not isinstance(result.error, DescribedError):
         return result
     name, message = result.error.args

@@ -44,12 +44,6 @@ def sample(
     * `trials`: Blocks on each pair.
     * `eps`: What is to be certified.
     * returns: Their intervals fail with the campaign's alpha, all together.
-
-    Examples
-    --------
-    >>> report, _ = sample("autoregressive", 100_000, 0.05, seed=1)
-    >>> str(report.verdict)
-    'LOSSLESS_WITHIN_EPS'
     """
     campaign = Campaign(eps=eps, seed=seed)
     tables: dict[str, Tables] = {}

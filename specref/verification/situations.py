@@ -58,11 +58,6 @@ def situations(
     * `same_vocabulary`: Only pairs over one vocabulary.
     * `only`: Names of some; all by default.
     * raises `ValueError`: `only` names no situation.
-
-    Examples
-    --------
-    >>> [situation.name for situation in situations()][:3]
-    ['toy pairs', 'initial contexts', 'vocabulary sizes']
     """
     for name in only or ():
         if name not in SITUATIONS:
@@ -351,12 +346,6 @@ def drawn_model(vocabulary: Vocabulary, key: str, weights: Sequence[int]) -> Mod
 
     * `key`: Models with other keys put the entries on other tokens.
     * `weights`: Normalised, the positive entries of a row.
-
-    Examples
-    --------
-    >>> drawn_model(Vocabulary("abcd"), "p", (1, 99)).next_token((1, 0))
-    array([Fraction(99, 100), Fraction(1, 100), Fraction(0, 1),
-           Fraction(0, 1)], dtype=object)
     """
     total = sum(weights)
 

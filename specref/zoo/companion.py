@@ -61,17 +61,7 @@ def look_past(
     estimate: Prior,
     length: Length,
 ) -> Tokens:
-    """Draft everything, then choose the length from the similarities of all positions.
-
-    Examples
-    --------
-    >>> from specref import is_lossless
-    >>> from specref.zoo import ALL
-    >>> case = ALL["companion-looks-past-the-draft"].case
-    >>> step = partial(look_past, **case.options)
-    >>> print(is_lossless(step, case.target, case.drafter, (), case.lookahead).difference)
-    P(0,) = 17/20, the target's is 7/10
-    """
+    """Draft everything, then choose the length from the similarities of all positions."""
     drafts = standard.draft(drafter, context, lookahead, chance)
     rates = [estimate(alike) for alike, _ in signals(companion, context, drafts)]
     return standard.verify(target, context, drafts[: length(rates)], chance)
@@ -114,16 +104,6 @@ def draft_first(
 
     Lossless with an estimate that leaves A out and a fixed total (`allocation`): what it then
     verifies is what `fixed_budget_step` would have drafted.
-
-    Examples
-    --------
-    >>> from specref.proofs.batches import is_jointly_lossless
-    >>> from specref.zoo import ALL
-    >>> case = ALL["batch-makes-room"].case
-    >>> step = partial(draft_first, **case.options)
-    >>> proof = is_jointly_lossless(step, case.target, case.drafter, [(), ()])
-    >>> proof.total_variation, proof.alone(0), proof.alone(1)
-    (Fraction(1, 8), Fraction(0, 1), Fraction(0, 1))
     """
     batch = [standard.draft(drafter, context, lookahead, chance) for context in contexts]
     rates = [

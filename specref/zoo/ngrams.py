@@ -34,17 +34,7 @@ def independent_rows(
     *,
     propose: Propose | None = None,
 ) -> Tokens:
-    """Each row of the batch is matched with draws of its own; the longest block wins.
-
-    Examples
-    --------
-    >>> from specref import is_lossless
-    >>> from specref.zoo import ALL
-    >>> case = ALL["independent-draws-per-row"].case
-    >>> is_lossless(lambda *arguments: independent_rows(*arguments, **case.options),
-    ...             case.target, case.target).difference
-    Difference(tokens=(0,), output=Fraction(3, 4), expected=Fraction(1, 2))
-    """
+    """Each row of the batch is matched with draws of its own; the longest block wins."""
     drafts = ngrams.proposals(drafter, context, lookahead, propose) or ((),)
     return max((slem.match(target, context, draft, chance) for draft in drafts), key=len)
 

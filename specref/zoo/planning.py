@@ -53,11 +53,6 @@ def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
     """The blocks needed to find a known bug, for each fixture on which it shows.
 
     * raises `ValueError`: No such mutant.
-
-    Examples
-    --------
-    >>> [(plan.fixture, round(plan.tv, 3)) for plan in plan_mutant("residual-is-p")][:2]
-    [('m', 0.16), ('c', 0.111)]
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")

@@ -53,15 +53,7 @@ NEUTRAL = Parameters(Fraction(1), Fraction(1), 1000, Fraction(1), False, Fractio
 
 @lru_cache(maxsize=256)
 def warped(model: Model, parameters: Parameters = PARAMETERS) -> Model:
-    """The model that plain sampling draws from.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> model = iid_model(Vocabulary("abc"), ["1/2", "1/4", "1/4"])
-    >>> warped(model).next_token((0,))
-    array([Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)], dtype=object)
-    """
+    """The model that plain sampling draws from."""
 
     def next_token(context: Tokens) -> Probabilities:
         return parameters.applied(model.next_token(context), context)

@@ -31,17 +31,7 @@ def unchanged(row: Probabilities) -> Probabilities:
 
 
 def reading(p: Row = unchanged, q: Row = unchanged) -> Step:
-    """Speculative decoding whose verifier reads every row of p, or of q, through a function.
-
-    Examples
-    --------
-    >>> from specref import Vocabulary, exact_distribution
-    >>> from specref.models import iid_model
-    >>> even = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
-    >>> step = reading(q=partial(with_temperature, temperature=0))
-    >>> exact_distribution(lambda chance: step(even, even, (), 1, chance))[1, 1]
-    Fraction(1, 4)
-    """
+    """Speculative decoding whose verifier reads every row of p, or of q, through a function."""
     return speculative(
         accept=lambda at: ratio(p(at.p)[at.token], q(at.q)[at.token]),
         recover=lambda at: residual_or_p(p(at.p), q(at.q)),
@@ -50,35 +40,17 @@ def reading(p: Row = unchanged, q: Row = unchanged) -> Step:
 
 
 def nucleus(row: Probabilities, mass: Probability) -> Probabilities:
-    """As `top_p`; in floats a sum that rounding keeps just below the mass reaches it.
-
-    Examples
-    --------
-    >>> nucleus(np.array([0.7, 0.1, 0.2]), 0.9).round(2).tolist()
-    [0.78, 0.0, 0.22]
-    """
+    """As `top_p`; in floats a sum that rounding keeps just below the mass reaches it."""
     return top_p(row, mass if is_exact(row) else mass - ROUNDING)
 
 
 def min_p(row: Probabilities, floor: Fraction | float) -> Probabilities:
-    """Keep the tokens that have at least this share of the likeliest one's probability.
-
-    Examples
-    --------
-    >>> min_p(np.array([0.5, 0.4, 0.1]), 0.25).round(2).tolist()
-    [0.56, 0.44, 0.0]
-    """
+    """Keep the tokens that have at least this share of the likeliest one's probability."""
     return normalise(np.where(row >= floor * row.max(), row, row * 0))
 
 
 def in_bfloat16(row: Probabilities) -> Probabilities:
-    """Each probability rounded to eight significant bits, ties to even, and not normalised.
-
-    Examples
-    --------
-    >>> in_bfloat16(np.array([1 / 3, 2 / 3])).tolist()
-    [0.333984375, 0.66796875]
-    """
+    """Each probability rounded to eight significant bits, ties to even, and not normalised."""
     return np.array([_in_eight_bits(x) for x in row], dtype=row.dtype)
 
 
@@ -171,11 +143,6 @@ def variants() -> Iterator[Entry]:
 
     To compare samplers with; they are no entries of the zoo. Values that change next to
     nothing on the fixtures of the kit (top-p 0.95, min-p 0.2) are left out.
-
-    Examples
-    --------
-    >>> next(variants()).id
-    'verifier-top-k at 1'
     """
     for k in (1, 3, 4):
         yield _at("verifier-top-k", k, reading(p=partial(top_k, k=k)))
@@ -190,13 +157,7 @@ def variants() -> Iterator[Entry]:
 
 
 def heated(row: Probabilities, temperature: float) -> Probabilities:
-    """The row at a temperature, in floats.
-
-    Examples
-    --------
-    >>> heated(np.array([0.64, 0.36]), 2.0).round(2).tolist()
-    [0.57, 0.43]
-    """
+    """The row at a temperature, in floats."""
     return with_temperature(row.astype(np.float64), temperature)
 
 

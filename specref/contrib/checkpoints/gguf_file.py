@@ -68,12 +68,6 @@ def interleaved(rows: Float32s) -> Float32s:
     """Rows of queries or keys in the order that GGUF wants: the pairs that rotate are neighbours.
 
     Hugging Face pairs the halves of a head.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> interleaved(np.arange(64, dtype=np.float32)[:, None])[:4, 0]
-    array([ 0., 32.,  1., 33.], dtype=float32)
     """
     heads = rows.reshape(-1, 2, HEAD // 2, rows.shape[1])
     return heads.swapaxes(1, 2).reshape(rows.shape)

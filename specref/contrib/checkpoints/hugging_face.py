@@ -49,12 +49,6 @@ def tokenizer(law: Law) -> dict[str, Any]:
     """What `tokenizer.json` holds: greedy longest match after the start token.
 
     Text that no token matches is read as the start token.
-
-    Examples
-    --------
-    >>> from specref.contrib.checkpoints.named import named_pair
-    >>> tokenizer(named_pair("two-vocabularies")["target"])["pre_tokenizer"]["pattern"]
-    {'Regex': 'abc|ab|ba|a|b|c'}
     """
     ids = {str(token): index for token, index in law.vocabulary.ids.items()} | {START: law.start}
     special = [START] if law.eos is None else [str(law.vocabulary.eos), START]

@@ -185,15 +185,7 @@ def load_laws(path: str) -> dict[str, Law]:
 
 
 def plain(law: Law) -> dict[str, Any]:
-    """What a JSON file holds of a law; `as_law` reads it.
-
-    Examples
-    --------
-    >>> coin = {"tokens": ["a", "b"], "eos": None, "back": 1, "initial": ["1", "0"],
-    ...         "rows": {"a": ["1/2", "1/2"], "b": ["1", "0"]}}
-    >>> plain(as_law(coin)) == coin
-    True
-    """
+    """What a JSON file holds of a law; `as_law` reads it."""
     return {
         "tokens": list(law.vocabulary.tokens),
         "eos": law.vocabulary.eos,

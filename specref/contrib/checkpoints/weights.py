@@ -50,12 +50,6 @@ def llama(law: Law) -> Weights:
     base of the frequencies; scores are scaled until the others are 40 below.
 
     * raises `ValueError`: More than 1,000 tokens, or a `back` above 6.
-
-    Examples
-    --------
-    >>> from specref.contrib.checkpoints.named import named_pair
-    >>> llama(named_pair("lookback")["target"]).tensors["lm_head.weight"].shape
-    (6, 64)
     """
     size, looks = law.size, law.back > 1
     _check(law, LLAMA_BACK, "llama")
@@ -112,12 +106,6 @@ def gpt2(law: Law) -> Weights:
     """A GPT-2. Positions are one-hot: any `back` below its context of 256 tokens.
 
     * raises `ValueError`: More than 1,000 tokens, or a `back` of 256 or more.
-
-    Examples
-    --------
-    >>> from specref.contrib.checkpoints.named import named_pair
-    >>> gpt2(named_pair("order-1")["target"]).config["n_embd"]
-    268
     """
     size, looks = law.size, law.back > 1
     _check(law, GPT2_CONTEXT - 1, "gpt2")

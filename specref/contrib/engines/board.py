@@ -66,12 +66,6 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     """The options of the quick form: some checks, at TV 0.05 or for so many seconds.
 
     * `slow`: Only what takes few calls, at TV 0.2, or at 0.1 if there are ten minutes for it.
-
-    Examples
-    --------
-    >>> from specref.contracts.table import ENGINE
-    >>> quick(ENGINE, 30)
-    ('--time-limit', '40')
     """
     power: tuple[str, ...] = "--detect-tv", "0.05"
     if slow:

@@ -93,12 +93,6 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
 
     * `record`: A report as `kit_record` has it.
     * `ending`: How the command ended, if not by itself: what was found before counts all the same.
-
-    Examples
-    --------
-    >>> record = {"results": [], "lossy": False, "exit_code": 2, "verdict": "INCONCLUSIVE"}
-    >>> verdict_of(record | {"finding": None, "version": "", "complete": True})["verdict"]
-    'inconclusive'
     """
     results = record["results"]
     failed = [one for one in results if one["status"] == Status.FAILED]
@@ -184,13 +178,7 @@ def board_table(rows: Sequence[Row]) -> RenderableType:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many of the rows have which verdict.
-
-    Examples
-    --------
-    >>> summary([Row("a", "a-b", "text", "passed", ""), Row("c", "c", "text", "not_run", "")])
-    '2 paths of 2 engines: 1 passed, 1 not_run'
-    """
+    """How many of the rows have which verdict."""
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.verdict] = counts.get(row.verdict, 0) + 1
@@ -199,13 +187,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def exit_code_of(rows: Sequence[Row]) -> int:
-    """1: a violation that is not expected; 2: an installed engine has no verdict, or none has; 0.
-
-    Examples
-    --------
-    >>> exit_code_of([]), exit_code_of([Row("a", "a", "text", "passed", "")])
-    (2, 0)
-    """
+    """1: an unexpected violation; 2: an installed engine has no verdict, or none has; else 0."""
     installed = [row for row in rows if row.verdict != NOT_RUN]
     if any(row.violated for row in rows):
         return 1

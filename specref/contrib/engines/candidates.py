@@ -84,13 +84,7 @@ def on_paths(choose: Callable[[Any, Any], tuple[int, int, Any]], pad: int) -> Ca
 
 
 def paths_of(parents: list[int]) -> list[list[int]]:
-    """The path from the root, 0, to each leaf; node i of `parents` is i + 1.
-
-    Examples
-    --------
-    >>> paths_of([-1, -1, 0])
-    [[0, 2], [0, 1, 3]]
-    """
+    """The path from the root, 0, to each leaf; node i of `parents` is i + 1."""
     paths = [[0]]
     for node, parent in enumerate(parents, start=1):
         paths.append([*paths[parent + 1], node])

@@ -68,16 +68,7 @@ def completions(
 
 
 def ids_of(choice: Mapping[str, Any], tokens: Sequence[str]) -> list[int]:
-    """The ids of a text.
-
-    Examples
-    --------
-    >>> ids_of({"text": "ba", "logprobs": {"tokens": ["b", "a"]}}, "ab")
-    [1, 0]
-    >>> ids_of({"text": "ba", "logprobs": {"tokens": ["ba"]}}, "ab")
-    Traceback (most recent call last):
-    ValueError: logprobs.tokens has 'ba': expected one of 2 tokens, or token_ids with it
-    """
+    """The ids of a text."""
     if choice.get("token_ids") is not None:
         return list(choice["token_ids"])
     words = (choice.get("logprobs") or {}).get("tokens")

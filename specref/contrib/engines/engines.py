@@ -34,13 +34,7 @@ class Installable:
 
     @property
     def paths(self) -> tuple[Implementation, ...]:
-        """The registered implementations.
-
-        Examples
-        --------
-        >>> [path.name for path in ENGINES["mlx-lm"].paths]
-        ['mlx-lm-text', 'mlx-lm-text-greedy', 'mlx-lm-text-min-p', 'mlx-lm-text-penalty']
-        """
+        """The registered implementations."""
         start = f"{self.name}-"
         return tuple(
             one

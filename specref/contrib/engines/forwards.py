@@ -8,13 +8,7 @@ CACHE_NAMES = ("cache", "past_key_values")
 
 
 def cache_of(arguments: Mapping[str, Any]) -> Any:
-    """The keys and values in the arguments of a forward pass, under either name; None without.
-
-    Examples
-    --------
-    >>> cache_of({"past_key_values": 1}), cache_of({"cache": 2}), cache_of({})
-    (1, 2, None)
-    """
+    """The keys and values in the arguments of a forward pass, under either name; None without."""
     return next((arguments[name] for name in CACHE_NAMES if arguments.get(name) is not None), None)
 
 
@@ -41,11 +35,6 @@ def blocks(forwards: Sequence[Forward], prompt: int) -> tuple[Block, ...]:
 
     A pass is fed one known token (the first: the prompt) and the drafts; what is cached
     at the next pass was accepted. The last block has no next pass and is left out.
-
-    Examples
-    --------
-    >>> blocks([Forward(0, 3), Forward(2, 3), Forward(5, 3)], prompt=1)
-    (Block(start=0, drafted=2, accepted=1), Block(start=2, drafted=2, accepted=2))
     """
     known = [prompt, *(forward.cached + 1 for forward in forwards[1:])]
     drafted = [

@@ -47,15 +47,7 @@ def _refused(notes: Path, own: str, event: str, arguments: tuple[Any, ...]) -> N
 
 
 def here(host: object, own: str = "") -> bool:
-    """Whether a host is this machine.
-
-    Examples
-    --------
-    >>> here("localhost"), here("127.0.0.2"), here("::1"), here("me", own="me"), here(None)
-    (True, True, True, True, True)
-    >>> here("pypi.org"), here("10.0.0.1")
-    (False, False)
-    """
+    """Whether a host is this machine."""
     if host in (None, "", "localhost", own) or not isinstance(host, str):
         return True
     try:

@@ -58,8 +58,6 @@ def on_pair(
     * raises `ImportError`: The package of a format is missing.
     * raises `ValueError`: An unknown name, format or setting.
 
-    Examples
-    --------
     >>> def a_word(prompt, budget, seed):
     ...     return (0, 1, 4)
     >>> engine = on_pair(lambda pair: (a_word, a_word), "order-1", {}, same_text=True)
@@ -85,13 +83,7 @@ def on_pair(
 
 
 def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The steps up to the token that ends a text; no further one is asked for.
-
-    Examples
-    --------
-    >>> up_to(2, [(1, "a"), (2, "b"), (3, "c")])
-    [(1, 'a'), (2, 'b')]
-    """
+    """The steps up to the token that ends a text; no further one is asked for."""
     found = []
     for step in steps:
         found.append(step)
@@ -105,16 +97,6 @@ def ids_of(text: str, law: Law) -> list[int]:
 
     * raises `ValueError`: It has a character that is no token: the engine has another tokenizer
       than the checkpoint.
-
-    Examples
-    --------
-    >>> from specref.contrib.checkpoints import named_pair
-    >>> law = named_pair("order-1")["target"]
-    >>> ids_of("abba", law) == [law.vocabulary.ids[x] for x in "abba"]
-    True
-    >>> ids_of("a b", law)
-    Traceback (most recent call last):
-    ValueError: the text has ' ', which is no token: expected those of the checkpoint's tokenizer
     """
     for letter in text:
         if letter not in law.vocabulary.ids:

@@ -34,11 +34,6 @@ class Ending:
     """How a process ended.
 
     * `verdict`: Of the row, if there is no report.
-
-    Examples
-    --------
-    >>> str(ended_by(-11)), str(ended_by(0))
-    ('ended by SIGSEGV', 'ended with exit code 0')
     """
 
     verdict: str

@@ -45,12 +45,6 @@ def toy_tokenizer(
     * `stranger`: The token for unknown text; its id is the first after those of the vocabulary.
     * `order` ({"shipped", "sorted", "reversed"}): Order of `get_vocab()`.
     * raises `ValueError`: The vocabulary is of bytes, or it normalises.
-
-    Examples
-    --------
-    >>> tokenizer = toy_tokenizer(Vocabulary(["a", "b", "ab"]))
-    >>> tokenizer("aab?b")["input_ids"], tokenizer.decode([0, 2])
-    ([0, 2, 3, 1], 'aab')
     """
     tokens = [token for token in vocabulary.tokens if isinstance(token, str)]
     if len(tokens) < len(vocabulary) or vocabulary.normalise is not None:

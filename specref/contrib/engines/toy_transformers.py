@@ -49,8 +49,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
     * `forwards`: All forward passes so far, from which drafted and accepted tokens can be derived.
     * raises `ValueError`: `size` is too small.
 
-    Examples
-    --------
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary
     >>> model = ToyModel(markov_model(Vocabulary("ab"), [1, 0], [[0, 1], [1, 0]]), size=3)

@@ -41,8 +41,6 @@ class Generate:
     * raises `ValueError`: An unknown path, a lookahead < 1, a temperature <= 0, or SLEM that is
       not greedy.
 
-    Examples
-    --------
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary
     >>> ab = Vocabulary("ab")

@@ -147,8 +147,6 @@ def kill_matrix(
     * `advance`: Told each id when it is done.
     * raises `ValueError`: An unknown id.
 
-    Examples
-    --------
     >>> matrix = kill_matrix(["counts-bonus-as-accepted"])
     >>> matrix.rows[0].killers
     ('acceptance/reported',)

@@ -267,18 +267,7 @@ def chain(drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tr
 
 
 def triggered_step(bug: Departure, when: Situation) -> Step:
-    """A step with a bug that acts where a trigger holds; each counts its own calls.
-
-    Examples
-    --------
-    >>> from specref.chance import Replayed
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["0", "1"]))
-    >>> rejects = triggered_step(BUGS[1], STEPS[0])
-    >>> rejects(p, q, (), 1, Replayed([1, 0, 0]))
-    (0,)
-    """
+    """A step with a bug that acts where a trigger holds; each counts its own calls."""
     calls = itertools.count()
 
     def step(

@@ -52,15 +52,7 @@ def verifier(bug: triggers.BaseBug, when: triggers.Trigger) -> Callable[..., Any
 
 
 def tree_verifier(bug: Departure, when: Situation) -> Callable[..., tuple[Ints, Ints]]:
-    """A verifier of trees, row by row; each counts its own calls.
-
-    Examples
-    --------
-    >>> accepts = tree_verifier(situations.TREE_BUGS[0], situations.TREES[0])
-    >>> p, rng = np.eye(3), np.random.default_rng(1)
-    >>> accepts(p[None], None, np.array([[1, 0]]), np.array([[-1, 0]]), rng=rng)
-    (array([[1, 0, 2]]), array([3]))
-    """
+    """A verifier of trees, row by row; each counts its own calls."""
     calls = itertools.count()
 
     def verify(
@@ -178,11 +170,6 @@ def trigger_matrix(
     * `executor`: Runs the rows; results do not depend on it.
     * `advance`: Told each trigger when one of its rows is done.
     * raises `ValueError`: An unknown id.
-
-    Examples
-    --------
-    >>> trigger_matrix(["one-draft"], ["accepts-every-draft"]).rows[0].killers
-    ('strata/one-draft',)
     """
     known = (
         {one.id for bugs_ in ALL.values() for one in bugs_.triggers},
@@ -208,13 +195,7 @@ def trigger_matrix(
 
 
 def bugs_of(trigger: str) -> Bugs:
-    """The bugs among which a trigger is, by its id.
-
-    Examples
-    --------
-    >>> str(bugs_of("tree-row-0").contract)
-    'tree'
-    """
+    """The bugs among which a trigger is, by its id."""
     return next(one for one in ALL.values() if any(trigger == x.id for x in one.triggers))
 
 

@@ -279,15 +279,7 @@ TRIGGERS: tuple[Trigger, ...] = (
 
 
 def triggered(bug: BaseBug, trigger: Trigger) -> Verify:
-    """A verifier with a bug that acts where a trigger holds; each counts its own calls.
-
-    Examples
-    --------
-    >>> p, q = np.array([[[0.0, 1.0], [0.0, 1.0]]]), np.array([[[0.5, 0.5]]])
-    >>> verify = triggered(BASE_BUGS[0], TRIGGERS[0])
-    >>> verify(p, q, np.array([[0]]), rng=np.random.default_rng(1))
-    (array([[0, 1]]), array([2]))
-    """
+    """A verifier with a bug that acts where a trigger holds; each counts its own calls."""
     latest: list[Situation] = []
 
     def verify(

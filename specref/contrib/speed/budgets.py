@@ -22,12 +22,8 @@ ROUNDING = 1e-12
 class Budgeted(ABC):
     """Verifies the K drafts of the batch that are likeliest accepted.
 
-    Parameters
-    ----------
-    lookahead : int, optional
-        The most for one request; by default all positions.
-    rotate : bool
-        Among equals the first request goes first; whether that is another one each step.
+    * `lookahead`: The most for one request; by default all positions.
+    * `rotate`: Among equals the first request goes first; whether that is another one each step.
     """
 
     lookahead: int | None = None

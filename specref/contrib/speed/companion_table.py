@@ -153,11 +153,6 @@ def information_gain(counts: Sequence[int], accepted: Sequence[Probability]) -> 
       the sum of their acceptances).
     * raises `ValueError`: Different lengths, no observations, or some `accepted` not between 0 and
       its count.
-
-    Examples
-    --------
-    >>> information_gain([2, 2], [2, 0])
-    Gain(entropy=1.0, conditional=0.0, information=1.0, share=1.0)
     """
     if len(counts) != len(accepted) or not sum(counts) > 0:
         raise ValueError(f"counts {tuple(counts)}: expected observations, one count for each bin")
@@ -173,13 +168,7 @@ def information_gain(counts: Sequence[int], accepted: Sequence[Probability]) -> 
 
 
 def entropy(acceptance: Probability) -> float:
-    """The entropy of a verdict that is yes with this probability, in bits.
-
-    Examples
-    --------
-    >>> entropy(0.5), entropy(1)
-    (1.0, 0.0)
-    """
+    """The entropy of a verdict that is yes with this probability, in bits."""
     if not 0 <= acceptance <= 1:
         raise ValueError(f"acceptance = {acceptance}: expected a number in [0, 1]")
     weights = (float(acceptance), float(1 - acceptance))
@@ -224,11 +213,6 @@ def accepted_length_law(rates: Rates, length: int) -> tuple[Probability, ...]:
     averages over contexts that differ it is not (and too small: `expected_accepted`).
 
     * raises `ValueError`: A rate is not in [0, 1], or there are fewer than `length` >= 0.
-
-    Examples
-    --------
-    >>> [str(x) for x in accepted_length_law([Fraction(1, 2), Fraction(1, 3)], 2)]
-    ['1/2', '1/3', '1/6']
     """
     reached = (*_survival(rates, length), 0)
     return tuple(now - later for now, later in pairwise(reached))
@@ -238,14 +222,6 @@ def expected_accepted(rates: Rates, length: int) -> Probability:
     """E[N] = a_1 + a_1 a_2 + … of `length` terms: Kim et al. 2025, section 5.
 
     Parameters and errors as `accepted_length_law`.
-
-    Examples
-    --------
-    >>> easy, hard = [Fraction(1)] * 2, [Fraction(0)] * 2
-    >>> (expected_accepted(easy, 2) + expected_accepted(hard, 2)) / 2
-    Fraction(1, 1)
-    >>> expected_accepted([Fraction(1, 2)] * 2, 2)  # from the averages
-    Fraction(3, 4)
     """
     return sum(_survival(rates, length)[1:], start=Fraction(0))
 
@@ -260,13 +236,6 @@ def truncated_law(p: Probabilities, q: Probabilities, kept: Probabilities) -> Pr
     * `p`, `q` (ndarray, shape (V,))
     * `kept` (ndarray, shape (V,)): Each in [0, 1].
     * raises `ValueError`: Different lengths, or an entry of `kept` is not in [0, 1].
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> half = as_distribution(["1/2", "1/2"])
-    >>> truncated_law(half, half, as_distribution([0, 1]))
-    array([Fraction(1, 4), Fraction(3, 4)], dtype=object)
     """
     check_lengths(p, q)
     check_lengths(q, kept)

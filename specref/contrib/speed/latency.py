@@ -63,15 +63,6 @@ def optimal_policy(
 
     * raises `ValueError`: As `goodputs`; `weights` do not match `classes`, are negative or sum to
       0.
-
-    Examples
-    --------
-    >>> easy, hard = [Fraction(1)], [Fraction(2, 5)]
-    >>> latencies = [0, 1, Fraction(4, 3)]
-    >>> optimal_policy([1, 1], [easy, hard], latencies)
-    Policy(lookaheads=(1, 0), goodput=Fraction(9, 7))
-    >>> [str(goodput) for goodput in goodputs([hard], latencies)]  # alone it would draft
-    ['1', '21/20']
     """
     if len(weights) != len(classes) or not all(w >= 0 for w in weights) or not sum(weights) > 0:
         raise ValueError(f"weights = {tuple(weights)}: expected one for each class, and none < 0")

@@ -66,11 +66,6 @@ def speed_plan(
     """The plan: exact arithmetic if the arguments are exact; rows are rounded at the end.
 
     * raises `ValueError`: As `speed.speedup.walltime_improvement` and `operations_increase`.
-
-    Examples
-    --------
-    >>> speed_plan(0.7, 0.05, 0.05, 16).best_lookahead
-    6
     """
 
     def row(lookahead: int) -> SpeedRow:

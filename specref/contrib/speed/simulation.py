@@ -118,11 +118,6 @@ def jain_index(amounts: Integers | Floats) -> Floats:
     """(sum x)^2 / (n sum x^2) along the last axis; 1 where every amount is 0.
 
     Jain, Chiu and Hawe 1984.
-
-    Examples
-    --------
-    >>> jain_index(np.array([[1, 1], [1, 0], [0, 0]]))
-    array([1. , 0.5, 1. ])
     """
     amounts = np.asarray(amounts, dtype=np.float64)
     squares = (amounts**2).sum(axis=-1) * amounts.shape[-1]
@@ -133,13 +128,7 @@ def jain_index(amounts: Integers | Floats) -> Floats:
 
 
 def longest_waits(verified: Integers) -> Integers:
-    """The longest run of zeros along the steps, shape (trials, steps, batch).
-
-    Examples
-    --------
-    >>> longest_waits(np.array([[[1], [0], [0], [2], [0]]]))
-    array([[2]])
-    """
+    """The longest run of zeros along the steps, shape (trials, steps, batch)."""
     now = np.arange(1, verified.shape[1] + 1)[:, None]
     served = np.maximum.accumulate(np.where(verified > 0, now, 0), axis=1)
     waits: Integers = (now - served).max(axis=1)
@@ -161,17 +150,7 @@ def simulate_speed(
     chunk: int = CHUNK,
     advance: Callable[[int], None] = lambda iterations: None,
 ) -> SpeedReport:
-    """Simulate one scheduler. Parameters and errors as `compare_schedulers`.
-
-    Examples
-    --------
-    >>> from specref.contrib.speed.traces import constant
-    >>> from specref.contrib.speed.schedulers import Fixed
-    >>> profile = Profile([0, 1, 1, 1], draft_cost=0.25)
-    >>> rng = np.random.default_rng(1)
-    >>> simulate_speed(constant(1.0, 1.0), Fixed(2), profile, trials=10, rng=rng).goodput
-    2.0
-    """
+    """Simulate one scheduler. Parameters and errors as `compare_schedulers`."""
     schedulers = {"": scheduler}
     sizes = {"batch": batch, "trials": trials, "steps": steps, "chunk": chunk}
     return compare_schedulers(source, schedulers, profile, rng=rng, advance=advance, **sizes)[""]

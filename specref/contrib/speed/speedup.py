@@ -48,11 +48,6 @@ def walltime_improvement(acceptance: Acceptance, lookahead: int, cost: Probabili
     * `cost` (number > 0): c, the time of one draft over that of a pass of the target; a free
       drafter gains `expected_block_length`.
     * raises `ValueError`: As `survival`, or `cost` <= 0.
-
-    Examples
-    --------
-    >>> walltime_improvement(Fraction(0), 5, Fraction(1, 20))
-    Fraction(4, 5)
     """
     return expected_block_length(acceptance, lookahead) / (1 + lookahead * _checked(cost))
 
@@ -64,11 +59,6 @@ def operations_increase(
 
     Leviathan et al. 2023, Theorem 3.11: g c^ + g + 1 over the expected block length, where c^
     (`operations_ratio`, >= 0) is the drafter's operations for a token over the target's.
-
-    Examples
-    --------
-    >>> operations_increase(Fraction(1), 4, Fraction(1, 10))
-    Fraction(27, 25)
     """
     if not 0 <= operations_ratio < float("inf"):
         raise ValueError(f"operations_ratio = {operations_ratio}: expected a number >= 0")
@@ -124,11 +114,6 @@ def is_faster(acceptance: Acceptance, cost: Probability) -> bool:
 
     Leviathan et al. 2023, Corollary 3.9, says "if"; and only if, because g drafts gain g a_1
     tokens at most and cost g c. Then lookahead 1 improves by (1 + a_1) / (1 + c).
-
-    Examples
-    --------
-    >>> is_faster(Fraction(1, 10), Fraction(1, 20)), is_faster(Fraction(1, 20), Fraction(1, 20))
-    (True, False)
     """
     return next(rates_of(acceptance)) > _checked(cost)
 
@@ -140,11 +125,6 @@ def break_even_acceptance(lookahead: int, cost: Probability) -> float:
 
     * raises `ValueError`: `lookahead` < 1, or `cost` is not in (0, 1): from c = 1 on no acceptance
       is enough.
-
-    Examples
-    --------
-    >>> break_even_acceptance(1, 0.05), round(break_even_acceptance(10, 0.05), 3)
-    (0.05, 0.333)
     """
     if len(positions(lookahead)) < 1:
         raise ValueError(f"lookahead = {lookahead}: expected an integer >= 1")

@@ -66,13 +66,6 @@ class Traces(Source):
       schedulers believe; by default the shares in the record.
     * raises `ValueError`: Nothing is recorded, or no drafts; a length or verdict is out of range;
       `believed` is no array of probabilities of that shape.
-
-    Examples
-    --------
-    >>> Traces([[1, 0, 1], [1, 1, 1]]).reach
-    array([1, 3])
-    >>> Traces([0, 2, 1], lookahead=3).estimates.round(2)
-    array([[0.67, 0.5 , 0.  ]])
     """
 
     recorded: ArrayLike
@@ -166,11 +159,6 @@ def constant(*rates: float) -> Classes:
     """One class of contexts: the same acceptances, position by position, for every iteration.
 
     * raises `ValueError`: As `Classes`.
-
-    Examples
-    --------
-    >>> constant(0.5, 0.25).draw((1, 1, 3), np.random.default_rng(1)).reach
-    array([[[0, 0, 1]]])
     """
     return Classes([1.0], [rates])
 
@@ -179,12 +167,6 @@ def checked_rates(values: ArrayLike, name: str) -> Floats:
     """Acceptances as float64, shape (rows, positions).
 
     * raises `ValueError`: Not two dimensions, none of them empty, or an entry is not in [0, 1].
-
-    Examples
-    --------
-    >>> checked_rates([[0.5, 1.5]], "rates")
-    Traceback (most recent call last):
-    ValueError: rates[0, 1] = 1.5: expected a number in [0, 1]
     """
     rates = np.asarray(values, dtype=np.float64)
     if rates.ndim != 2 or not rates.size:

@@ -143,24 +143,12 @@ def site(step: Step) -> Record:
 
 
 def block_key(block: Tokens) -> str:
-    """Token ids with spaces between them.
-
-    Examples
-    --------
-    >>> block_key((0, 12))
-    '0 12'
-    """
+    """Token ids with spaces between them."""
     return " ".join(map(str, block))
 
 
 def rational(number: Any) -> str:
-    """A fraction as "a/b", whole numbers as well.
-
-    Examples
-    --------
-    >>> rational(1)
-    '1/1'
-    """
+    """A fraction as "a/b", whole numbers as well."""
     exact = Fraction(number)
     return f"{exact.numerator}/{exact.denominator}"
 
@@ -196,24 +184,12 @@ SPEC_VERSION = max(EDITIONS, key=lambda version: EDITIONS[version].ids)
 
 
 def sha256(lines: Sequence[str]) -> str:
-    """The SHA-256 of lines, each with its line feed.
-
-    Examples
-    --------
-    >>> sha256([])[:8]
-    'e3b0c442'
-    """
+    """The SHA-256 of lines, each with its line feed."""
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
 def disagreement(lines: Sequence[str]) -> str:
-    """Why lines of ``published.txt`` are not those of the editions; "" if they are.
-
-    Examples
-    --------
-    >>> disagreement(["standard/interior/001 0123456789abcdef"])
-    'the first 336 ids are not those of spec version 1.0'
-    """
+    """Why lines of ``published.txt`` are not those of the editions; "" if they are."""
     for version, (ids, known) in EDITIONS.items():
         if sha256(lines[:ids]) != known:
             return f"the first {ids} ids are not those of spec version {version}"

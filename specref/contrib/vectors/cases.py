@@ -13,13 +13,7 @@ NO_DRAFT = -1
 
 
 def row(text: str) -> Row:
-    """A law of fractions with spaces between them.
-
-    Examples
-    --------
-    >>> row("1/4 3/4")
-    (Fraction(1, 4), Fraction(3, 4))
-    """
+    """A law of fractions with spaces between them."""
     return tuple(map(Fraction, text.split()))
 
 

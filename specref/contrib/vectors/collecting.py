@@ -15,13 +15,7 @@ PUBLISHED = (*ONE_VOCABULARY, *BY_TOKEN, *BY_TEXT)
 
 
 def cases(algorithm: str) -> list[Case]:
-    """Every case of an algorithm that is not retired.
-
-    Examples
-    --------
-    >>> cases("standard")[0].id, len(cases("slem")) >= 20
-    ('standard/interior/001', True)
-    """
+    """Every case of an algorithm that is not retired."""
     cites = (RULES[algorithm].papers[0],)
     found: list[Case] = []
     for group in VERIFICATIONS:

@@ -43,15 +43,7 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
 
 
 def is_exact(number: Fraction, name: str) -> bool:
-    """Whether a number is 0 or one of these floats, and not a subnormal one.
-
-    Examples
-    --------
-    >>> is_exact(Fraction(3, 8), "float16"), is_exact(Fraction(1, 3), "float64")
-    (True, False)
-    >>> is_exact(Fraction(1, 2**130), "float32")
-    False
-    """
+    """Whether a number is 0 or one of these floats, and not a subnormal one."""
     normal = number == 0 or abs(number) >= Fraction(float(np.finfo(name).smallest_normal))
     return normal and rounded(number, name) == number
 
@@ -62,13 +54,7 @@ def rounded(number: Fraction, name: str) -> Fraction:
 
 
 def stays_uniform(u: Fraction, name: str) -> bool:
-    """Whether a number in [0, 1) still is when it is rounded, and 0 only if it was; no subnormal.
-
-    Examples
-    --------
-    >>> stays_uniform(1 - Fraction(1, 2**53), "float32"), stays_uniform(Fraction(0), "float16")
-    (False, True)
-    """
+    """Whether a number in [0, 1) stays there when rounded, 0 only if it was, and not subnormal."""
     least = Fraction(float(np.finfo(name).smallest_normal))
     return u == 0 or (u >= least and rounded(u, name) < 1)
 

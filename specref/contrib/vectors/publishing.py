@@ -234,16 +234,6 @@ def laid_out(value: Any, indent: int = 0, used: int = 0) -> str:
 
     * `indent`: Spaces before the lines of its parts, less two.
     * `used`: What stands before it on its own line.
-
-    Examples
-    --------
-    >>> print(laid_out({"rows": [[0.0625] * 8] * 2}))
-    {
-      "rows": [
-        [0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625],
-        [0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625, 0.0625]
-      ]
-    }
     """
     line = json.dumps(value)
     if _is_flat(value) or indent + used + len(line) <= WIDTH:

@@ -65,15 +65,7 @@ def replays(case: StepCase, found: list[Path[Tokens]]) -> list[Replay]:
 
 
 def uniform(step: Step) -> float:
-    """The middle of the uniforms that lead to a choice: by u < probability, or inverse CDF.
-
-    Examples
-    --------
-    >>> uniform(Step("draft[0]", (Fraction(1, 4), Fraction(3, 4)), 1))
-    0.625
-    >>> uniform(Step("accept[0]", (Fraction(1, 2), Fraction(1, 2)), False))
-    0.75
-    """
+    """The middle of the uniforms that lead to a choice: by u < probability, or inverse CDF."""
     if is_accept(step):
         yes = Fraction(step.weights[1])
         return float(yes / 2 if step.choice else (yes + 1) / 2)

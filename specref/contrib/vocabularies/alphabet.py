@@ -22,13 +22,7 @@ CHARACTER_OF: Mapping[int, str] = MappingProxyType({b: c for c, b in BYTE_OF.ite
 
 
 def byte_level(data: bytes) -> str:
-    """Bytes as byte-level tokenisers write them in their files.
-
-    Examples
-    --------
-    >>> byte_level(" é".encode())
-    'ĠÃ©'
-    """
+    """Bytes as byte-level tokenisers write them in their files."""
     return "".join(CHARACTER_OF[byte] for byte in data)
 
 
@@ -37,11 +31,6 @@ def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
 
     * `fallback`: Whether <0x..> is a byte.
     * `spaced`: Whether '▁' is a space.
-
-    Examples
-    --------
-    >>> piece_bytes("▁a", fallback=True), piece_bytes("<0x0A>", fallback=True)
-    (b' a', b'\\n')
     """
     byte = FALLBACK.fullmatch(string) if fallback else None
     if byte:
@@ -53,11 +42,6 @@ def byte_speller(decoder: Mapping[str, Any]) -> Callable[[str], bytes]:
     """A function from token strings to bytes, by the decoder that a `tokenizer.json` declares.
 
     * raises `ValueError`: A kind of decoder that is not known.
-
-    Examples
-    --------
-    >>> byte_speller({"type": "WordPiece", "prefix": "##"})("##ing")
-    b'ing'
     """
     kinds = {part["type"] for part in decoder.get("decoders", [decoder])}
     if "ByteLevel" in kinds:

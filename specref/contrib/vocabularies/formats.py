@@ -21,13 +21,7 @@ class VocabularyFileError(ValueError):
 
 
 def ranks(data: bytes) -> dict[int, Token]:
-    r"""Lines of a base64 token and its rank: tiktoken.
-
-    Examples
-    --------
-    >>> ranks(b"IQ== 0\nIHQ= 1\n")
-    {0: Token(string='!', spelled=b'!'), 1: Token(string='Ġt', spelled=b' t')}
-    """
+    """Lines of a base64 token and its rank: tiktoken."""
     tokens: dict[int, Token] = {}
     for number, line in enumerate(data.splitlines(), start=1):
         try:
@@ -39,13 +33,7 @@ def ranks(data: bytes) -> dict[int, Token]:
 
 
 def packed_ranks(data: bytes) -> dict[int, Token]:
-    r"""A count, then each token's length, bytes and rank, in 4, 2, n and 4 little-endian bytes.
-
-    Examples
-    --------
-    >>> packed_ranks(b"\1\0\0\0" b"\2\0" b" t" b"\7\0\0\0")
-    {7: Token(string='Ġt', spelled=b' t')}
-    """
+    """A count, then each token's length, bytes and rank, in 4, 2, n and 4 little-endian bytes."""
     tokens: dict[int, Token] = {}
     try:
         (count,) = struct.unpack_from("<I", data)
@@ -67,13 +55,7 @@ def _add(tokens: dict[int, Token], rank: int, piece: bytes) -> None:
 
 
 def pieces(data: bytes) -> dict[int, Token]:
-    r"""A SentencePiece model: protobuf, whose field 1 repeats (piece, score, type).
-
-    Examples
-    --------
-    >>> pieces(b"\n\14" b"\n\5\342\226\201ab" b"\25\0\0\0\0")
-    {0: Token(string='▁ab', spelled=b' ab')}
-    """
+    """A SentencePiece model: protobuf, whose field 1 repeats (piece, score, type)."""
     tokens: dict[int, Token] = {}
     try:
         for field, message in _fields(data):
@@ -118,13 +100,7 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 def javascript(data: bytes) -> dict[int, Token]:
-    """A module that holds the pieces of a SentencePiece model as base64 of lines.
-
-    Examples
-    --------
-    >>> javascript(b'const llama_vocab_base64 = "PHVuaz4K4paB"')
-    {0: Token(string='<unk>', spelled=None), 1: Token(string='▁', spelled=b' ')}
-    """
+    """A module that holds the pieces of a SentencePiece model as base64 of lines."""
     found = re.search(rb'_vocab_base64 = "([^"]+)"', data)
     if not found:
         raise VocabularyFileError("no string constant has a name that ends in _vocab_base64")
@@ -136,14 +112,7 @@ def javascript(data: bytes) -> dict[int, Token]:
 
 
 def tokenizer_json(data: bytes) -> dict[int, Token]:
-    r"""The `tokenizer.json` of a fast tokenizer: its model's tokens, and the added ones.
-
-    Examples
-    --------
-    >>> tokenizer_json('''{"model": {"vocab": {"Ġt": 0}}, "decoder": {"type": "ByteLevel"},
-    ...     "added_tokens": [{"id": 1, "content": "<s>", "special": true}]}'''.encode())
-    {0: Token(string='Ġt', spelled=b' t'), 1: Token(string='<s>', spelled=None)}
-    """
+    """The `tokenizer.json` of a fast tokenizer: its model's tokens, and the added ones."""
     tokens: dict[int, Token] = {}
     try:
         state = json.loads(data)
@@ -181,12 +150,6 @@ def load(name: str, downloads: Sequence[str | Path] = ()) -> RealVocabulary:
     * raises `ValueError`: An unknown name; or `ChangedFileError`: a file has not the digest that
       is pinned.
     * raises `VocabularyNotInstalledError`: No package that carries it is there.
-
-    Examples
-    --------
-    >>> load("qwen")
-    Traceback (most recent call last):
-    ValueError: name = 'qwen': expected one of qwen2, llama-3.1, mixtral-8x22b, vicuna, gpt2
     """
     if name not in PUBLISHED:
         raise ValueError(f"name = {name!r}: expected one of {', '.join(PUBLISHED)}")
@@ -204,15 +167,6 @@ def load_file(path: str | Path) -> RealVocabulary:
 
     * raises `OSError`: The file cannot be read.
     * raises `VocabularyFileError`: It is of another format, or broken.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "two.tiktoken"
-    ...     _ = file.write_bytes(b"YQ== 0\\nYWI= 1\\n")
-    ...     load_file(file).by_string().tokens
-    ('a', 'ab')
     """
     data = Path(path).read_bytes()
     # Protobuf's tag of a SentencePiece model's first field is a line feed.

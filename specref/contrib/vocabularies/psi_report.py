@@ -77,15 +77,7 @@ def psi_record(spelled: Spelled, most: int) -> dict[str, object]:
 
 
 def listing(found: Spellings) -> Iterator[tuple[Text, ...]]:
-    """The decompositions as pieces, the longest tokens first, one at a time.
-
-    Examples
-    --------
-    >>> from specref.theory.counting import spellings
-    >>> from specref.vocabulary import Vocabulary
-    >>> list(listing(spellings("abb", Vocabulary(["a", "b", "ab"]))))
-    [('ab', 'b'), ('a', 'b', 'b')]
-    """
+    """The decompositions as pieces, the longest tokens first, one at a time."""
     stack: list[tuple[int, tuple[Text, ...]]] = [(0, ())]
     while stack:
         start, pieces = stack.pop()
@@ -100,19 +92,6 @@ def spelling_tree(found: Spellings, nodes: int, width: int = WIDTH) -> Tree:
 
     What is left out below a node is counted, not listed; so is what needs more than `width`
     columns.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> from specref.theory.counting import spellings
-    >>> from specref.vocabulary import Vocabulary
-    >>> found = spellings("abb", Vocabulary(["a", "b", "ab", "bb"]))
-    >>> Console(width=40, color_system=None).print(spelling_tree(found, 3))
-    'abb'
-    ├── 'ab'
-    │   └── 'b'
-    └── 'a'
-        └── … 2 more
     """
     tree = Tree(Line(repr(found.text)))
     _grow(tree, found, 0, nodes, width - GUIDE)

@@ -45,15 +45,6 @@ def round_trip(
     """Encode and decode distinct texts, and compare their ids.
 
     * raises `ValueError`: A text is repeated.
-
-    Examples
-    --------
-    >>> def decode(ids):
-    ...     return bytes(ids).decode()
-    >>> round_trip(lambda text: [0, *text.encode()], decode, ["a", "A"])
-    RoundTrip(texts=2, returned=0, confused=0, example=None)
-    >>> round_trip(lambda text: text.lower().encode(), decode, ["a", "A"])
-    RoundTrip(texts=2, returned=1, confused=1, example=('a', 'A'))
     """
     if len(set(texts)) < len(texts):
         raise ValueError("texts: expected distinct ones")
@@ -69,14 +60,7 @@ def round_trip(
 
 
 def probing_texts() -> list[str]:
-    """Texts that differ in spaces, in composition and in case only.
-
-    Examples
-    --------
-    >>> texts = probing_texts()
-    >>> len(texts), len(set(texts))
-    (1852, 1852)
-    """
+    """Texts that differ in spaces, in composition and in case only."""
     letters = (chr(code) for code in LETTERS if unicodedata.category(chr(code)) != "Cn")
     return list(dict.fromkeys(text for one in (*SENTENCES, *letters) for text in _forms(one)))
 

@@ -66,11 +66,6 @@ def summarise(vocabulary: Vocabulary, shortest: int = SHORTEST) -> Decomposition
     """Count the decompositions of every token.
 
     * raises `ValueError`: `shortest` is not between 2 and the number of tokens.
-
-    Examples
-    --------
-    >>> summarise(Vocabulary(["a", "b", "ab", "aab"]), 3).counts.mean
-    1.3333333333333333
     """
     if not 2 <= shortest <= len(vocabulary):
         raise ValueError(f"shortest = {shortest}: expected 2 to {len(vocabulary)}, the tokens")
@@ -199,12 +194,6 @@ def word_in(vocabulary: Vocabulary, word: str = WORD) -> Word:
     """The spellings of a word, and which of its pieces are no tokens.
 
     * raises `UntokenisableError`: There are none.
-
-    Examples
-    --------
-    >>> found = word_in(Vocabulary(["a", "b", "ab"]), "abb")
-    >>> found.spellings.count, found.missing
-    (2, ('abb', 'bb'))
     """
     found = spellings(word, vocabulary)
     found.check()

@@ -40,13 +40,7 @@ class Tokeniser(NamedTuple):
 
 
 def merges_of(strings: Sequence[str]) -> list[tuple[str, str]]:
-    """Every pair of tokens that makes a token, in the order of what they make.
-
-    Examples
-    --------
-    >>> merges_of(["a", "b", "ab", "aab", "aa"])
-    [('a', 'b'), ('a', 'ab'), ('aa', 'b'), ('a', 'a')]
-    """
+    """Every pair of tokens that makes a token, in the order of what they make."""
     ids = _numbered(strings)
     merges: list[tuple[str, str]] = []
     for string in strings:

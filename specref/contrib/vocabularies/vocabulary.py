@@ -31,12 +31,6 @@ class RealVocabulary:
     the same if they write the same bytes into a text; special tokens write none.
 
     * raises `ValueError`: Two tokens have one string, or there are none.
-
-    Examples
-    --------
-    >>> letters = RealVocabulary("letters", {0: Token("▁a", b" a"), 1: Token("<s>", None)})
-    >>> letters.by_string().tokens, letters.by_bytes().tokens
-    (('▁a', '<s>'), (b' a',))
     """
 
     name: str

@@ -166,12 +166,6 @@ def compare_everywhere(
     * raises `NotForAllError`, `ModuleNotFoundError`, `TypeError`, `ValueError`: As
       `is_lossless_everywhere`.
     * raises `Exception`: What a rule raises at rows that are met: it is not compared.
-
-    Examples
-    --------
-    >>> from specref.algorithms import autoregressive, standard
-    >>> compare_everywhere(standard.step, autoregressive.step, "ab", lookahead=1)
-    Comparison('more', regions=4)
     """
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")

@@ -15,15 +15,7 @@ class OutOfTimeError(Exception):
 
 @contextmanager
 def until(moment: float) -> Iterator[None]:
-    """What is computed here gives up at a moment, in seconds of the processor.
-
-    Examples
-    --------
-    >>> with until(0):
-    ...     look()
-    Traceback (most recent call last):
-    specref.proofs.everywhere.deadline.OutOfTimeError
-    """
+    """What is computed here gives up at a moment, in seconds of the processor."""
     token = _UNTIL.set(min(moment, _UNTIL.get()))
     try:
         yield

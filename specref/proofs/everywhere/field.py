@@ -19,13 +19,7 @@ ACCIDENT = 214
 
 @cache
 def prime_of(seed: int) -> int:
-    """A random prime of 224 bits; the test for it takes milliseconds, so it is kept.
-
-    Examples
-    --------
-    >>> prime_of(0).bit_length()
-    224
-    """
+    """A random prime of 224 bits; the test for it takes milliseconds, so it is kept."""
     rng = random.Random(f"specref everywhere {seed} prime")
     while True:
         number = rng.getrandbits(BITS) | 1 | 1 << (BITS - 1)

@@ -37,17 +37,6 @@ def contradiction(clauses: Sequence[tuple[Polynomial, int]]) -> frozenset[int] |
     """Clauses that exclude each other, by their numbers; None if none are found.
 
     That a polynomial is not 0 is not used.
-
-    Examples
-    --------
-    >>> from specref.proofs.everywhere.polynomials import difference, variable
-    >>> x, y = variable(0), variable(1)
-    >>> (more,), (first,), (second,) = (one.powers for one in (difference(x, y), x, y))
-    >>> clauses = [(more, signs.POSITIVE), (first, signs.ZERO), (second, signs.AT_LEAST_ZERO)]
-    >>> sorted(contradiction(clauses) or ())
-    [0, 1, 2]
-    >>> contradiction(clauses[:2]) is None
-    True
     """
     left = [one for number, clause in enumerate(clauses) for one in _conditions(*clause, number)]
     while True:

@@ -20,13 +20,7 @@ Terms: TypeAlias = dict[Monomial, int]
 
 
 class Polynomial:
-    """A primitive polynomial over the integers: {monomial: coefficient}, sorted.
-
-    Examples
-    --------
-    >>> variable(0).powers
-    {x0: 1}
-    """
+    """A primitive polynomial over the integers: {monomial: coefficient}, sorted."""
 
     __slots__ = ("__dict__", "_hash", "terms")
 
@@ -84,14 +78,7 @@ class Polynomial:
 
 
 class Product:
-    """A rational function: a coefficient, and powers of primitive polynomials.
-
-    Examples
-    --------
-    >>> x, y = variable(0), variable(1)
-    >>> str(times(ratio(x, y), y)), str(ratio(plus(x, y), plus(y, x)))
-    ('x0', '1')
-    """
+    """A rational function: a coefficient, and powers of primitive polynomials."""
 
     __slots__ = ("coefficient", "powers")
 
@@ -207,14 +194,7 @@ def product_of(terms: Mapping[Monomial, int]) -> Product:
 
 
 def sign_polynomial(product: Product) -> tuple[Polynomial, int]:
-    """A polynomial and a factor of 1 or -1, which have the sign of a product without poles.
-
-    Examples
-    --------
-    >>> x, y = variable(0), difference(variable(1), constant(Fraction(1, 2)))
-    >>> sign_polynomial(opposite(ratio(x, y)))
-    (x0 - 2·x0·x1, 1)
-    """
+    """A polynomial and a factor of 1 or -1, which have the sign of a product without poles."""
     terms: Terms = {(): 1 if product.coefficient > 0 else -1}
     for polynomial, exponent in product.powers.items():
         for _ in range(1 if exponent % 2 else 2):
@@ -226,13 +206,7 @@ def sign_polynomial(product: Product) -> tuple[Polynomial, int]:
 
 
 def renamed(polynomial: Polynomial, variables: Sequence[int]) -> Polynomial:
-    """The polynomial in 0, 1, … for these variables, which are in ascending order.
-
-    Examples
-    --------
-    >>> renamed(next(iter(plus(variable(3), variable(8)).powers)), [3, 8])
-    x0 + x1
-    """
+    """The polynomial in 0, 1, … for these variables, which are in ascending order."""
     number = {v: index for index, v in enumerate(variables)}
     return Polynomial(
         tuple((tuple(number[v] for v in monomial), c) for monomial, c in polynomial.terms)

@@ -66,13 +66,6 @@ class Pristine:
     """A process in which a rule was never called; to be made before it is called here.
 
     * `rule`: The length of an outcome -> the step.
-
-    Examples
-    --------
-    >>> from specref.algorithms import standard
-    >>> with Pristine(lambda length: standard.step) as pristine:
-    ...     pristine.is_apart == CAN_SPLIT
-    True
     """
 
     doubts = True

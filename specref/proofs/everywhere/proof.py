@@ -414,13 +414,7 @@ def _slices_of(
 
 
 def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
-    """All texts of so many tokens, or up to EOS.
-
-    Examples
-    --------
-    >>> completed_outcomes(Vocabulary("a$", eos="$"), 2)
-    [(0, 0), (0, 1), (1,)]
-    """
+    """All texts of so many tokens, or up to EOS."""
     texts: list[Tokens] = []
     for tokens in itertools.product(range(len(vocabulary)), repeat=length):
         ends = (k for k in range(1, length) if vocabulary.ends(tokens[:k]))
@@ -565,16 +559,7 @@ def rows_where_right(step: Step, found: Everywhere, plain: Plain | None = None) 
 
 
 def spelled_rows(found: Everywhere, rows: Rows) -> str:
-    """Rows in words, such as ``p(·|a) = (1, 0)``.
-
-    Examples
-    --------
-    >>> from specref.algorithms import standard
-    >>> from specref.proofs.everywhere.rows import Row
-    >>> found = is_lossless_everywhere(standard.step, "ab")
-    >>> spelled_rows(found, {Row("q", (0,)): [Fraction(1, 3), Fraction(2, 3)]})
-    'q(·|a) = (1/3, 2/3)'
-    """
+    """Rows in words, such as ``p(·|a) = (1, 0)``."""
     said = []
     for row, law in rows.items():
         tokens = (found.target if row.letter == "p" else found.drafter).tokens
@@ -692,16 +677,7 @@ def _model(space: Space, rows: Rows, letter: Letter) -> Model:
 
 
 def simplified(rows: Rows, fails: Callable[[Rows], bool]) -> Rows:
-    """Rows of smaller denominators for which something still fails.
-
-    Examples
-    --------
-    >>> from specref.proofs.everywhere.rows import Row
-    >>> row = Row("p", ())
-    >>> found = simplified({row: [Fraction(89, 97), Fraction(8, 97)]}, lambda r: r[row][0] > 0.7)
-    >>> [str(value) for value in found[row]]
-    ['1', '0']
-    """
+    """Rows of smaller denominators for which something still fails."""
     with suppress(OutOfTimeError):
         for size in DENOMINATORS:
             together = {row: _rounded(law, size) for row, law in rows.items()}

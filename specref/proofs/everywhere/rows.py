@@ -41,12 +41,6 @@ class Space:
     """All rows of a target and a drafter, created where they are asked for.
 
     * `seed`: Of the prime, the residues and the samples.
-
-    Examples
-    --------
-    >>> space = Space(Vocabulary("abc"), Vocabulary("abc"), 0)
-    >>> [form.show(space.name) for form in space.entries(Row("q", (0,)))]
-    ['q(a|a)', 'q(b|a)', '(1 - q(a|a) - q(b|a))']
     """
 
     def __init__(self, target: Vocabulary, drafter: Vocabulary, seed: int) -> None:
@@ -375,21 +369,6 @@ def conditions(
 
     None if it cannot be. `known` says which signs a polynomial may have; a factor whose sign is
     certain is left out, and where the function is not 0, no factor is.
-
-    Examples
-    --------
-    >>> x, y = polynomials.variable(0), polynomials.variable(1)
-    >>> conditions(polynomials.times(x, y), signs.POSITIVE, lambda one: signs.AT_LEAST_ZERO)
-    Conditions(clauses=((x0, 4), (x1, 4)), rest=None)
-    >>> conditions(polynomials.times(x, y), signs.ZERO, lambda one: signs.AT_LEAST_ZERO)
-    Conditions(clauses=(), rest=(x0·x1, 2))
-
-    If the sign of one factor alone is open, that sign is the condition.
-
-    >>> negative = polynomials.times(polynomials.opposite(x), y)
-    >>> known = {next(iter(x.powers)): signs.ANY, next(iter(y.powers)): signs.POSITIVE}
-    >>> conditions(negative, signs.AT_LEAST_ZERO, known.__getitem__)
-    Conditions(clauses=((x0, 3),), rest=None)
     """
     rest = signs.of((form.coefficient > 0) - (form.coefficient < 0))
     clauses: list[Clause] = []

@@ -16,13 +16,7 @@ def of(sign: int) -> int:
 
 
 def members(signs: int) -> tuple[int, ...]:
-    """The signs of a set.
-
-    Examples
-    --------
-    >>> members(AT_MOST_ZERO)
-    (-1, 0)
-    """
+    """The signs of a set."""
     return tuple(sign for sign, bit in _BIT.items() if signs & bit)
 
 
@@ -57,35 +51,17 @@ def opposite(signs: int) -> int:
 
 
 def times(a: int, b: int) -> int:
-    """The signs of a b.
-
-    Examples
-    --------
-    >>> times(AT_LEAST_ZERO, NEGATIVE) == AT_MOST_ZERO
-    True
-    """
+    """The signs of a b."""
     return _TIMES[a][b]
 
 
 def plus(a: int, b: int) -> int:
-    """The signs of a + b.
-
-    Examples
-    --------
-    >>> plus(AT_LEAST_ZERO, POSITIVE) == POSITIVE
-    True
-    """
+    """The signs of a + b."""
     return _PLUS[a][b]
 
 
 def power(signs: int, exponent: int) -> int:
-    """The signs of a to a power; a negative one takes for granted that a is not 0.
-
-    Examples
-    --------
-    >>> power(AT_MOST_ZERO, -1) == NEGATIVE, power(NONZERO, 2) == POSITIVE
-    (True, True)
-    """
+    """The signs of a to a power; a negative one takes for granted that a is not 0."""
     if exponent < 0:
         signs &= NONZERO
     if exponent % 2:

@@ -16,16 +16,7 @@ MOST_TERMS = 2_000
 
 
 def homogeneous(polynomial: Polynomial, row_of: Callable[[int], object]) -> Terms | None:
-    """The polynomial in variables and rests of rows; None if that has too many terms.
-
-    Examples
-    --------
-    >>> from specref.proofs.everywhere.polynomials import plus, times, variable
-    >>> x, y = variable(0), variable(1)
-    >>> (both,) = plus(times(x, x), y).powers
-    >>> homogeneous(both, lambda v: v)
-    {(-1, -1, 1): 1, (-1, 0, 1): 2, (0, 0, 1): 2, (-2, 0, 0): 1}
-    """
+    """The polynomial in variables and rests of rows; None if that has too many terms."""
     groups: dict[object, list[int]] = {}
     for v in sorted(polynomial.variables):
         groups.setdefault(row_of(v), []).append(v)
@@ -53,18 +44,7 @@ def homogeneous(polynomial: Polynomial, row_of: Callable[[int], object]) -> Term
 
 
 def signs_over_rows(polynomial: Polynomial, row_of: Callable[[int], object]) -> int:
-    """Signs that a polynomial may have where all entries are >= 0, as far as that is seen.
-
-    Examples
-    --------
-    >>> from specref.proofs.everywhere.polynomials import constant, plus, times, variable
-    >>> from fractions import Fraction
-    >>> x = variable(0)
-    >>> (positive,) = plus(x, constant(Fraction(2))).powers
-    >>> (any_sign,) = plus(x, constant(Fraction(-1, 2))).powers
-    >>> [signs.SYMBOLS[signs_over_rows(one, lambda v: v)] for one in (positive, any_sign)]
-    ['>', 'any']
-    """
+    """Signs that a polynomial may have where all entries are >= 0, as far as that is seen."""
     terms = homogeneous(polynomial, row_of)
     if terms is None:
         return signs.ANY

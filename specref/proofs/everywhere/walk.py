@@ -244,15 +244,7 @@ def _compare(one: Trace, again: Trace) -> None:
 
 
 def unlike(one: Trace, again: Trace, names: tuple[str, str]) -> str:
-    """How two runs that differ do: both sides, if they can be told apart in words.
-
-    Examples
-    --------
-    >>> one = Trace((0,), (0,), (False,), (5,), (("sign", 7, 4),), (Fraction(1, 2),))
-    >>> again = Trace((0,), (0,), (False,), (5,), (), (Fraction(1, 2),))
-    >>> unlike(one, again, ("one", "the other"))
-    'one has 1 comparison or division, the other has 0 comparisons or divisions'
-    """
+    """How two runs that differ do: both sides, if they can be told apart in words."""
     for said in (
         lambda trace: f"block {trace.block}",
         lambda trace: f"the choices {trace.choices}",

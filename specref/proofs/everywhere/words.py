@@ -66,17 +66,7 @@ def _excludes(clauses: Sequence[Clause], covered: Covered) -> bool:
 
 
 def in_words(one: Clause, space: Space) -> str:
-    """A condition, such as ``p(a) > 97/100`` or ``q(b|a) <= p(b|a)``.
-
-    Examples
-    --------
-    >>> from specref.proofs.everywhere.rows import clause
-    >>> from specref.vocabulary import Vocabulary
-    >>> space = Space(Vocabulary("abc"), Vocabulary("abc"), 0)
-    >>> p, q = (space.entries(Row(letter, ())) for letter in "pq")
-    >>> in_words(clause(polynomials.difference(p[2], q[2]), signs.POSITIVE), space)
-    'p(c) > q(c)'
-    """
+    """A condition, such as ``p(a) > 97/100`` or ``q(b|a) <= p(b|a)``."""
     polynomial, allowed = one
     names: dict[int, str] = {}
     terms, sign = _shortest(polynomial, space, names)

@@ -14,12 +14,6 @@ def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
     * raises `TypeError`: Tokens are not integers.
     * raises `ValueError`: The array is not two-dimensional, an entry is below -1, or a token
       follows a -1.
-
-    Examples
-    --------
-    >>> as_blocks([(2,), (0, 1)])
-    array([[ 2, -1],
-           [ 0,  1]])
     """
     if isinstance(blocks, np.ndarray):
         if not np.issubdtype(blocks.dtype, np.integer):
@@ -50,12 +44,6 @@ def fitted(blocks: Ints, length: int) -> Ints:
     """The same blocks in `length` columns.
 
     * raises `ValueError`: A block is longer.
-
-    Examples
-    --------
-    >>> fitted(np.array([[2], [0]]), 2)
-    array([[ 2, -1],
-           [ 0, -1]])
     """
     longer = np.argwhere(blocks[:, length:] >= 0)
     if len(longer):

@@ -33,14 +33,7 @@ class SamplerFailed(Exception):  # noqa: N818
 
 
 class Draw(Generic[Samples]):
-    """A picklable call of a sampler with its own seed.
-
-    Examples
-    --------
-    >>> draw = Draw(lambda name, trials, rng: [name] * trials, "c", 2, np.random.SeedSequence(1))
-    >>> draw()
-    ['c', 'c']
-    """
+    """A picklable call of a sampler with its own seed."""
 
     def __init__(
         self,
@@ -56,13 +49,7 @@ class Draw(Generic[Samples]):
 
 
 def batches(budget: int) -> Iterator[int]:
-    """Batch sizes: 1,000, doubling to 65,536, up to the budget.
-
-    Examples
-    --------
-    >>> list(batches(4000))
-    [1000, 2000, 1000]
-    """
+    """Batch sizes: 1,000, doubling to 65,536, up to the budget."""
     size = FIRST_BATCH
     while budget > 0:
         yield min(size, budget)

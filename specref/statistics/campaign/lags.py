@@ -78,12 +78,6 @@ def tally(rows: Iterable[Ints], size: int) -> tuple[Ints, Ints]:
     """The distinct values of all rows, and how often each occurs in each row.
 
     * `rows`: Integers from 0 to size - 1.
-
-    Examples
-    --------
-    >>> tally([np.array([5, 5, 2]), np.array([2])], 9)
-    (array([2, 5]), array([[1, 2],
-           [1, 0]]))
     """
     if size <= MOST_COUNTERS:
         counts = np.stack([np.bincount(row.ravel(), minlength=size) for row in rows])

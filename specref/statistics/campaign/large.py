@@ -162,11 +162,6 @@ def as_row(values: ArrayLike, name: str) -> Floats:
     """Numbers as float64.
 
     * raises `TypeError`: Some are not real numbers.
-
-    Examples
-    --------
-    >>> as_row([1, 0], "p")
-    array([1., 0.])
     """
     array = np.asarray(values)
     real = array.dtype.kind in "fiu"
@@ -181,11 +176,6 @@ def as_index(value: SupportsIndex, name: str) -> int:
     """An integer, whatever its type.
 
     * raises `TypeError`: It is none, or True or False.
-
-    Examples
-    --------
-    >>> as_index(np.int32(3), "token")
-    3
     """
     if not isinstance(value, (bool, np.bool_)):
         try:

@@ -53,8 +53,6 @@ class Least:
     def __str__(self) -> str:
         """The words of all messages.
 
-        Examples
-        --------
         >>> print(Least(0.0384, 0.0031), Least(0.0084, 0.0031), sep="\\n")
         TV at least about 0.038 (s.e. 0.003)
         TV too small to be told from noise (s.e. 0.003)
@@ -68,13 +66,6 @@ def off_by(cells: Cells, apart: float) -> tuple[Floats, Bools]:
     """By how much cells are above what is expected, less what noise adds; and which count.
 
     De Moivre: the sum of (j - np) b(j) over j >= k is k (1 - p) b(k).
-
-    Examples
-    --------
-    >>> fair = Cells(np.array([60.0, 40.0]), np.array([100.0, 100.0]), np.array([0.5, 0.5]))
-    >>> excess, which = off_by(fair, 1.0)
-    >>> excess.round(2).tolist(), which.tolist()
-    ([8.91, -1.09], [True, False])
     """
     from scipy.special import xlog1py, xlogy  # it takes long to import
 

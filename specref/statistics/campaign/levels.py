@@ -65,8 +65,6 @@ def total_variation_test(
     * `alpha`, `beta`: The rates of false rejection, and of missing a law at distance `detectable`.
     * raises `ValueError`: No trials, a negative count, or a law that does not sum to 1.
 
-    Examples
-    --------
     >>> law = {"a": 0.5, "b": 0.5}
     >>> total_variation_test({"a": 5000, "b": 5000}, law).rejected
     False
@@ -87,11 +85,6 @@ def expected_total_variation(law: Floats, trials: int) -> float:
 
     By de Moivre: E|X - np| = 2 k (1 - p) P(X = k) for X binomial(n, p) and k = floor(np) + 1.
     Beyond 1e9 trials the bound sqrt(np (1 - p)) takes its place.
-
-    Examples
-    --------
-    >>> expected_total_variation(np.array([0.5, 0.5]), 2)
-    0.25
     """
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
@@ -108,11 +101,6 @@ def log_choose(n: int | Ints, k: Ints | Floats) -> Floats:
     """The logarithm of how many ways there are to choose k of n; -inf for k = -1 and k = n + 1.
 
     `scipy.stats` has the laws that are made of it, but is slow to import.
-
-    Examples
-    --------
-    >>> np.exp(log_choose(4, np.array([-1, 0, 2, 4, 5]))).round(9)
-    array([0., 1., 6., 1., 0.])
     """
     return np.asarray(-scipy.special.betaln(k + 1, n - k + 1) - np.log1p(n))
 

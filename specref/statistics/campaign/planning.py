@@ -24,26 +24,12 @@ ENDS = 2
 
 
 def evidence_threshold(alpha: float) -> float:
-    """The log-evidence from which on a campaign is LOSSY.
-
-    Examples
-    --------
-    >>> round(math.exp(evidence_threshold(0.01)), 9)
-    200.0
-    """
+    """The log-evidence from which on a campaign is LOSSY."""
     return -math.log(alpha / 2)
 
 
 def bound_share(alpha: float, look: int = 1, cases: int = 1) -> float:
-    """The chance that one end of one case's bound may fail at a look.
-
-    Examples
-    --------
-    >>> alpha, cases = 0.01, 3
-    >>> shares = [cases * 2 * bound_share(alpha, look, cases) for look in range(1, 100_000)]
-    >>> alpha / 2 - 1e-7 < sum(shares) < alpha / 2
-    True
-    """
+    """The chance that one end of one case's bound may fail at a look."""
     return alpha / 2 / (LOOKS * look**2) / cases / ENDS
 
 
@@ -129,13 +115,7 @@ def typical_trials(tv: float) -> int:
 
 
 def typical_tv(trials: int) -> float:
-    """The distance that a campaign typically finds with so many blocks: sqrt(12 / trials).
-
-    Examples
-    --------
-    >>> typical_tv(120_000)
-    0.01
-    """
+    """The distance that a campaign typically finds with so many blocks: sqrt(12 / trials)."""
     _check_trials(trials)
     return min(1.0, math.sqrt(TYPICAL / trials))
 

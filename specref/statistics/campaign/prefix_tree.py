@@ -86,15 +86,6 @@ def prefix_tree(
 
     * raises `ValueError`: The tree has more than two million cells: use `Campaign.observe`, which
       needs none.
-
-    Examples
-    --------
-    >>> from specref.models import hashed_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> abc = Vocabulary("abc")
-    >>> tree = prefix_tree(hashed_model(abc, "p"), hashed_model(abc, "q"), lookahead=1)
-    >>> tree.prefixes, tree.length
-    (((), (0,), (1,), (2,)), 2)
     """
     longest = len(positions(lookahead)) + 1 if length is None else length
     p_model, q_model = as_float(target), as_float(drafter)

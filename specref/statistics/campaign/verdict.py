@@ -69,8 +69,6 @@ def in_bounds(lower: float, upper: float, estimate: float, noise: float) -> str:
 
     Bounds that leave everything open are not told as if they were a result.
 
-    Examples
-    --------
     >>> in_bounds(0.01, 0.1, 0.05, 0.04)
     'TV from 0.0100 to 0.1000 (seen 0.0500; 0.0400 is sampling noise alone)'
     >>> in_bounds(0.0, 0.1, 0.05, 0.04)
@@ -89,8 +87,6 @@ def in_bounds(lower: float, upper: float, estimate: float, noise: float) -> str:
 def would_be_found(detectable: float | None) -> str:
     """What a test of so many samples finds, in words.
 
-    Examples
-    --------
     >>> would_be_found(0.06), would_be_found(None)
     ('TV >= 0.0600 would be detected', 'no difference would surely have been found yet')
     """

@@ -162,11 +162,6 @@ def upper_rate(events: int, trials: int, alpha: float) -> float:
 
     It holds for the mean rate of independent trials with different rates as well (Hoeffding
     1956, Theorem 4).
-
-    Examples
-    --------
-    >>> round(upper_rate(0, 4_000_000, 1e-6) * 4_000_000, 3)
-    13.815
     """
     if events == trials:
         return 1.0

@@ -51,11 +51,6 @@ def round_to(values: ArrayLike, dtype: Dtype) -> Floats:
     bfloat16 is the upper half of a float32, as hardware and torch convert it.
 
     * raises `ValueError`: Unknown format.
-
-    Examples
-    --------
-    >>> [float(round_to(1 / 3, dtype)) for dtype in ("float32", "float16", "bfloat16")]
-    [0.3333333432674408, 0.333251953125, 0.333984375]
     """
     if dtype not in FORMATS:
         raise ValueError(f"dtype = {dtype!r}: expected one of {', '.join(FORMATS)}")
@@ -100,14 +95,6 @@ def verify_in(
     draft; where no token has p > q then, the last token is drawn from p. Draws race in float64.
 
     Parameters and result as `verify_float64`.
-
-    Examples
-    --------
-    >>> from specref.statistics.floats.coupled import coupled_replay
-    >>> p, q = np.array([[[0.3, 0.7], [0.1, 0.9]]]), np.array([[[0.8, 0.2]]])
-    >>> twin, rng = partial(verify_in, "bfloat16"), np.random.default_rng(1)
-    >>> coupled_replay(twin, p, q, trials=10_000, rng=rng).mismatches
-    2
     """
     uniforms = np.floor(coins.accept * 2.0**uniform_bits) / 2.0**uniform_bits
     rounded = partial(round_to, dtype=dtype)
@@ -129,12 +116,6 @@ def law_in(
     * `drafted_in`: The format of the q that drafts are drawn from, if it is not the q that
       verifies them.
     * returns: ndarray, shape (V,): Sums to 1 up to float64 rounding.
-
-    Examples
-    --------
-    >>> p, q = np.log([0.4, 0.6]), np.log([0.7, 0.3])
-    >>> law_in("bfloat16", p, q).round(6)
-    array([0.401505, 0.598495])
     """
     p, q = (softmax_in(dtype, logits) for logits in (p_logits, q_logits))
     drafted = q if drafted_in is None else softmax_in(drafted_in, q_logits)

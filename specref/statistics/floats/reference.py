@@ -17,11 +17,6 @@ def race_mismatch(p: Floats, w: Floats) -> float:
 
     Both choose x iff E_y >= E_x m_y for all y, with m_y = max(p_y / p_x, w_y / w_x): the
     chance is 1 / sum m, at least min(p_x, w_x) / sum max(p, w). Tokens may come in any order.
-
-    Examples
-    --------
-    >>> round(race_mismatch(np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.5, 0.25])), 12)
-    0.3
     """
     ratio = np.divide(w, p, out=np.full_like(p, np.inf), where=p > 0)
     order = np.argsort(ratio)
@@ -32,14 +27,7 @@ def race_mismatch(p: Floats, w: Floats) -> float:
 
 
 def inverse_cdf_mismatch(p: Floats, w: Floats) -> float:
-    """P(the inverse CDFs of p and w differ at one uniform): a shift lasts for all later tokens.
-
-    Examples
-    --------
-    >>> moved = np.array([0.75, 0.125, 0.125]), np.array([0.5, 0.375, 0.125])
-    >>> inverse_cdf_mismatch(*moved), inverse_cdf_mismatch(*(row[[0, 2, 1]] for row in moved))
-    (0.25, 0.375)
-    """
+    """P(the inverse CDFs of p and w differ at one uniform): a shift lasts for all later tokens."""
     ends = [np.cumsum(law / law.sum()) for law in (p, w)]
     starts = [np.concatenate([[0.0], end[:-1]]) for end in ends]
     return 1 - float(np.maximum(np.minimum(*ends) - np.maximum(*starts), 0).sum())
@@ -59,8 +47,6 @@ def verify_float64(p: Floats, q: Floats, drafts: Ints, coins: Coins) -> Ints:
     * returns: ndarray of int, shape (trials, lookahead + 1): Blocks padded with -1.
     * raises `ValueError`: Shapes do not fit, a draft is impossible under q, or it follows a -1.
 
-    Examples
-    --------
     >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
     >>> coins = Coins(np.array([[0.6], [0.7]]), np.ones((2, 2)))
     >>> verify_float64(p, q, np.array([[0], [0]]), coins)

@@ -45,11 +45,6 @@ def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
     * `counts` (ndarray of int, shape (2, different texts)): How often each text was seen; both
       rows have the same sum.
     * `look`: Counted from 1.
-
-    Examples
-    --------
-    >>> measure(np.array([[600, 400], [400, 600]]), alpha=1e-3).estimate
-    0.2
     """
     trials = int(counts[0].sum())
     if not trials:
@@ -90,11 +85,6 @@ def relabelled_mean(pooled: Ints, trials: int) -> float:
 
     How many of a text's c copies come to one side is hypergeometric, and E|2H - c| =
     2k (n - c + k) P(H = k) / n with k = floor(c/2) + 1.
-
-    Examples
-    --------
-    >>> round(relabelled_mean(np.array([2, 2]), 2), 9)  # of 6 deals, 2 are at distance 1, 4 at 0
-    0.333333333
     """
     copies, times = np.unique(pooled, return_counts=True)
     k = copies // 2 + 1
@@ -131,12 +121,6 @@ def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: 
     * `trials`: Texts on each side behind `found`.
     * `alpha`: Of all looks together.
     * `look`: The next one.
-
-    Examples
-    --------
-    >>> counts = np.array([[510, 490], [490, 510]])
-    >>> trials_to_find(0.05, 1_000, measure(counts, 1e-9), 1e-9, look=2)
-    25263
     """
 
     def detectable(n: int) -> float:

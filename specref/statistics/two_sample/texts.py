@@ -19,15 +19,6 @@ def as_texts(texts: Texts, name: str) -> Ints:
 
     * raises `TypeError`: A text is not a sequence, or a token is not an integer.
     * raises `ValueError`: A text is empty, a token follows padding, or an id is out of range.
-
-    Examples
-    --------
-    >>> as_texts([(2,), (0, 1)], "plain")
-    array([[ 2, -1],
-           [ 0,  1]])
-    >>> as_texts([(2,), (0, True)], "plain")
-    Traceback (most recent call last):
-    TypeError: plain[1, 1] = True: expected a token id, an integer
     """
     if isinstance(texts, np.ndarray):
         array = _checked_array(texts, name)
@@ -102,14 +93,7 @@ class Prefixes:
         return len(self.parent)
 
     def walk(self, texts: Ints) -> Ints:
-        """The number of each prefix of each text, END last, then -1.
-
-        Examples
-        --------
-        >>> Prefixes().walk(np.array([[7, 7], [7, -1]]))
-        array([[ 1,  3,  4],
-               [ 1,  2, -1]])
-        """
+        """The number of each prefix of each text, END last, then -1."""
         tokens = np.hstack([texts, np.full((len(texts), 1), END)])
         numbers = np.full(tokens.shape, -1)
         here = np.zeros(len(texts), dtype=np.int64)
@@ -121,14 +105,7 @@ class Prefixes:
         return numbers
 
     def text(self, number: int) -> Tokens:
-        """The prefix with a number.
-
-        Examples
-        --------
-        >>> prefixes = Prefixes()
-        >>> prefixes.text(int(prefixes.walk(np.array([[5, 6]]))[0, 1]))
-        (5, 6)
-        """
+        """The prefix with a number."""
         tokens = []
         while number > 0:
             tokens.append(self.token[number])

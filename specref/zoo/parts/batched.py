@@ -303,8 +303,6 @@ def as_verifier(step: Step) -> Verify:
     * returns: As `verifier`. It raises `ValueError` where the step asks for coins that a verifier
       does not have.
 
-    Examples
-    --------
     >>> from specref.algorithms import standard
     >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
     >>> as_verifier(standard.step)(p, q, np.array([[1]]), rng=np.random.default_rng(0))

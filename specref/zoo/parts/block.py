@@ -92,8 +92,6 @@ def block_step(
       next.
     * `choose`: (rows, coins, chance) -> the row to stop at.
 
-    Examples
-    --------
     >>> from specref.algorithms import block
     >>> from specref.zoo.fixtures import FIXTURES
     >>> FIXTURES["c"].blocks(block_step()) == FIXTURES["c"].blocks(block.step)

@@ -31,8 +31,6 @@ def first_tokens(iterate: Iterate, fixture: ExactFixture) -> Law:
 
     Iterations meet in the tokens so far and in what is carried: paths that share both are merged.
 
-    Examples
-    --------
     >>> coin = PAIRS["coin"]
     >>> first_tokens(greedy_block.iterate, coin) == coin.continued()
     True

@@ -78,8 +78,6 @@ def looped(
     * `done`: Loop -> bool, asked before every iteration.
     * `cut`: Whether the text is cut to the budget.
 
-    Examples
-    --------
     >>> from specref.chance import Replayed
     >>> from specref.models import iid_model
     >>> model = iid_model(Vocabulary("ab"), ["1/3", "2/3"])
@@ -101,8 +99,6 @@ def looped(
 class Reseeded(Chance):
     """A reading in which every site has one uniform for the whole text, read by inverse CDF.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from specref.chance import exact_distribution
     >>> fair = np.array([Fraction(1, 2)] * 2)

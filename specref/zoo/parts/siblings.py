@@ -127,8 +127,6 @@ def judging(
     * `last`: (p, P, siblings) -> the law of the token if all are rejected.
     * returns: (p, siblings, chance) -> a token, and the accepted sibling or None.
 
-    Examples
-    --------
     >>> pair = PAIRS["m3"]
     >>> clean = partial(multi_draft.step, drafts=3)
     >>> FIXTURES["m"].blocks(clean) == pair.blocks(at_positions(judging()))

@@ -214,8 +214,6 @@ def verified(
       that follows the last one.
     * `verify`: Verification -> block: the order in which the three are asked.
 
-    Examples
-    --------
     >>> from specref import Vocabulary, exact_distribution
     >>> from specref.algorithms import union
     >>> from specref.models import iid_model

@@ -15,8 +15,6 @@ SINGLE = Fraction(1, 4)
 def lenient(factor: Fraction | int) -> Step:
     """Accept with probability min(1, factor p / q); the residual stays (p - q)+.
 
-    Examples
-    --------
     >>> from specref import Vocabulary, exact_distribution
     >>> from specref.models import iid_model
     >>> target = iid_model(Vocabulary("ab"), ["1/4", "3/4"])

@@ -20,8 +20,6 @@ def algorithm_5(
     * returns: 1 to lookahead + 1 tokens, not distributed as p.
     * raises `ValueError`: Every draft was accepted and q = p in that context: r_x is 0 / 0.
 
-    Examples
-    --------
     >>> from specref import Vocabulary, exact_distribution
     >>> from specref.models import iid_model
     >>> target = iid_model(Vocabulary("ab"), ["1/2", "1/2"])

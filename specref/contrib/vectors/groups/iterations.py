@@ -30,13 +30,7 @@ class StepGroup:
 
 
 def toy(tokens: str, *rows: str, eos: str | None = None) -> Toy:
-    """A toy model: one law, or the law of the start and those after each token.
-
-    Examples
-    --------
-    >>> toy("a b", "1/2 1/2", "1/1 0/1", "0/1 1/1").rows[1]
-    (Fraction(0, 1), Fraction(1, 1))
-    """
+    """A toy model: one law, or the law of the start and those after each token."""
     first, *others = map(row, rows)
     return Toy(tuple(tokens.split()), {None: first, **dict(enumerate(others))}, eos)
 
