@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from proofs_tests.benchmarks.ngrams import measure, tokens_per_call
+from proofs_tests.benchmarks.ngrams import measure
 from proofs_tests.helpers.bugs import planted
 from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import autoregressive, ngrams, slem
@@ -67,7 +67,7 @@ def test_g_1_greedy_output_is_unchanged(key):
         step = partial(ngrams.step, propose=propose)
         assert decode(step, target, target, (), 3, 10, Exact()) == argmax_text(target, 10)
         calls = measure({"only": propose}, argmax_text(target, 10), drafts=2, lookahead=3)
-        assert 1 <= tokens_per_call(calls) <= 4
+        assert {call.emitted for call in calls} <= {1, 2, 3, 4}
 
 
 def test_g_2_tokens_per_call_is_one_more_than_the_longest_match():
@@ -120,7 +120,7 @@ def test_g_6_close_in_that_norm_is_not_the_same_next_distribution():
         assert gap @ metric @ gap == ((logits[:, x] - logits[:, y]) ** 2).sum()
     assert (outputs[0] == outputs[1]).all()
     after = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert np.abs(after[0] - after[1]).max() > 0.5
+    assert [round(float(x), 2) for x in after[:2, 2]] == [0.06, 0.79]
 
 
 def test_g_7_bigram_code_does_not_run_and_keeps_only_the_last_row():

@@ -47,7 +47,8 @@ def test_r_1_tli_accepts_at_least_as_often_as_union_in_each_context(pair):
     rows = vocabularies(pair)["rows"]
     assert rows["rows"] == 56
     assert rows["least gain"] >= 0
-    assert 0.001 < rows["tli less union"]["mean"] < 0.002
+    gain = {"gemma_smollm2": 0.0012, "smollm2_gemma": 0.0016}[pair]
+    assert round(rows["tli less union"]["mean"], 4) == gain
     assert rows["drafted outside"]["mean"] < 0.01
     assert round(rows["most outside"], 2) == {"gemma_smollm2": 0.13, "smollm2_gemma": 0.07}[pair]
 
@@ -91,6 +92,7 @@ def test_r_4_no_intersection_is_empty_and_bytes_share_three_times_what_strings_d
     overlap = vocabularies(pair)["overlap"]
     assert overlap["strings"] == 14_837
     assert overlap["spellings"] == 46_145 > 3 * overlap["strings"]
+    assert round(overlap["share"], 2) == {"gemma_smollm2": 0.06, "smollm2_gemma": 0.3}[pair]
 
 
 @pytest.mark.parametrize("pair", BOTH)
@@ -147,7 +149,8 @@ def test_r_9_greater_k_or_w_raise_tokens_per_call():
             less = [found[key] for key in found if key[0] <= k and key[1] <= w and key != (k, w)]
             assert found[k, w] >= max(less, default=1)
             assert strategy != "mixed" or found[k, w] > max(less, default=1)
-    assert [round(calls("mixed")[10, w], 2) for w in (1, 2, 4)] == [1.69, 1.99, 2.22]
+    for k, printed in ((1, [1.4, 1.54, 1.66]), (5, [1.64, 1.91, 2.13]), (10, [1.69, 1.99, 2.22])):
+        assert [round(calls("mixed")[k, w], 2) for w in (1, 2, 4)] == printed
 
 
 def test_r_6_first_drafts_of_tli_by_temperature():

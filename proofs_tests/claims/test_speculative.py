@@ -128,6 +128,10 @@ def test_s_6_operations_grow_by_drafts_and_rejected_positions():
             (1 - alpha) * (lookahead * ratio + lookahead + 1) / (1 - alpha ** (lookahead + 1))
         )
         assert operations_increase(alpha, lookahead, ratio) == printed > 1
+        if lookahead <= 3:
+            blocks = blocks_of(standard.step, [alpha, 1 - alpha, 0], [1, 0, 0], lookahead)
+            tokens = sum(len(block) * weight for block, weight in blocks.items())
+            assert printed == (lookahead * ratio + lookahead + 1) / tokens
 
 
 @pytest.mark.parametrize(("alpha", "lookahead", "operations", "speed"), TABLE_1)
