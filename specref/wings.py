@@ -33,6 +33,7 @@ OWN: dict[Table, dict[str, str]] = {
         "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
         "compare": "specref.contrib.compare.command:compare_command",
         "collect": "specref.contrib.compare.collect_command:collect_command",
+        "check server": "specref.contrib.compare.check_command:check_server",
     },
     "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
     "reports": {

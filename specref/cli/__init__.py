@@ -33,6 +33,9 @@ OTHERS = "Two models, and research"
 FORMER = {"write": ("init",), "verify": ("prove", "--all")}
 """Names that commands had, which the help does not show."""
 
+ADDRESSES = ("http://", "https://")
+"""A TARGET of `check` that begins so is a server, which another command tests."""
+
 
 class ImportedWhenUsed(OneLineErrors):
     """Knows the commands by their names and first lines, and imports the one that is used."""
@@ -55,6 +58,8 @@ class ImportedWhenUsed(OneLineErrors):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "check" and any(one.startswith(ADDRESSES) for one in args[1:]):
+            return "check", _uncolourable(registered("commands")["check server"].load()), args[1:]
         return super().resolve_command(context, [*FORMER.get(args[0], args[:1]), *args[1:]])
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.schemas import assert_fits, problems
+from specref.contrib.compare.checking import Checked
 from specref.contrib.compare.judging import compare
 from specref.contrib.compare.logprobs import Agreement
 from specref.contrib.compare.records import Texts, read_texts
-from specref.contrib.compare.report import comparison_record
+from specref.contrib.compare.repeated import Greedy, Seeds
+from specref.contrib.compare.reported import ReportedLogprobs
+from specref.contrib.compare.speculation import Exercised, Speculation
 from specref.contrib.real_models.entropy import EntropyReport
 from specref.report.machine import as_json
 
@@ -24,9 +27,15 @@ def texts(seed: int, tmp_path) -> Texts:
 
 @pytest.fixture
 def record(tmp_path):
-    found = compare(texts(1, tmp_path), texts(2, tmp_path))
-    agreement = Agreement(3, 0, 0, 0.1, 0.01, "place")
-    return json.loads(as_json(comparison_record(found, agreement)))
+    found = Checked(
+        compare(texts(1, tmp_path), texts(2, tmp_path)),
+        Agreement(3, 0, 0, 0.1, 0.01, "place"),
+        (ReportedLogprobs("a", 3, {"x": 1}, {"x": "line 1"}, 9, {"raw": 1.5}, ("raw",), None),),
+        Speculation(Exercised.NO, (3, None), (1.5, None)),
+        Greedy(3, 1, 1, 1, 0, "place"),
+        (Seeds(3, 3), Seeds(3, 2)),
+    )
+    return json.loads(as_json(found.record()))
 
 
 def test_what_the_command_writes_has_the_form_and_nothing_else_has(record) -> None:
@@ -35,6 +44,7 @@ def test_what_the_command_writes_has_the_form_and_nothing_else_has(record) -> No
         lambda one: one.update(pairs="60"),
         lambda one: one.update(verdicts="LOSSY"),
         lambda one: one["logprobs"].pop("example"),
+        lambda one: one["speculation"].update(exercised="perhaps"),
     ):
         wrong = copy.deepcopy(record)
         change(wrong)

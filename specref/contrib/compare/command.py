@@ -1,5 +1,6 @@
 """``specref compare``: two files of texts, with speculation and without."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -8,28 +9,28 @@ from rich.console import Group
 
 from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.options import json_option, verbosity
+from specref.contrib.compare.asking import logprobs_option
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
-from specref.statistics.campaign.verdict import Verdict
 
 if TYPE_CHECKING:
     from specref.contrib.compare.by_model import ByModel
+    from specref.contrib.compare.checking import Judging
     from specref.contrib.compare.records import Texts
-
-CODES = {
-    Verdict.LOSSY: VIOLATED,
-    Verdict.LOSSLESS_WITHIN_EPS: HOLDS,
-    Verdict.INCONCLUSIVE: MISUSED,
-}
 
 
 @click.command("compare")
 @click.argument("spec", metavar="SPEC.jsonl")
 @click.argument("plain", metavar="[PLAIN.jsonl]", required=False)
 @click.option("--model", metavar="FOLDER", help="The target: judge SPEC by it, too.")
-@click.option("--temperature", default=1.0, show_default=True, help="Declared, for --model.")
-@click.option("--top-k", type=click.IntRange(min=1), help="The same.")
-@click.option("--top-p", type=float, help="The same.")
+@click.option(
+    "--temperature",
+    default=1.0,
+    show_default=True,
+    help="Declared, for --model and log-probabilities.",
+)
+@click.option("--top-k", type=click.IntRange(min=1), help="Declared.")
+@click.option("--top-p", type=float, help="Declared.")
 @click.option("--device", default="cpu", show_default=True, help="For --model.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY, in all.")
 @click.option("--seed", default=0, show_default=True, help="Of the shuffle that pairs texts.")
@@ -45,6 +46,7 @@ CODES = {
     show_default=True,
     help="Nats between two reports of one value.",
 )
+@logprobs_option
 @verbosity
 @json_option
 def compare_command(
@@ -62,6 +64,7 @@ def compare_command(
     vocab_size: int | None,
     tokenizer: str | None,
     logprob_tolerance: float,
+    logprobs: str | None,
     verbose: bool,
     quiet: bool,
     json_file: str | None,
@@ -89,46 +92,39 @@ def compare_command(
       specref compare spec.jsonl.gz plain.jsonl.gz --max-tokens 16
       specref compare spec.jsonl --model ./my-model --temperature 0.7
     """
-    from specref.contrib.compare.judging import compare
-    from specref.contrib.compare.logprobs import agreement
-    from specref.contrib.compare.records import STDIN, read_texts
-    from specref.contrib.compare.report import (
-        HEADS,
-        comparison_record,
-        comparison_report,
-        model_record,
-        model_report,
-    )
+    from specref.contrib.compare.checking import Judging, judged, read_file
+    from specref.contrib.compare.records import STDIN
+    from specref.contrib.compare.report import checked_report, model_record, model_report
+    from specref.contrib.real_models.settings import Setting
 
     if plain is None and model is None:
         raise ValueError("PLAIN.jsonl is missing: expected it, or --model FOLDER")
     if spec == plain == STDIN:
         raise ValueError("both files are -: expected one of them on standard input")
     encode = None if tokenizer is None else _encoder(tokenizer)
-    texts = [read_texts(path, vocab_size, encode) for path in (spec, plain) if path is not None]
+    setting = Setting(temperature, top_k, top_p)
+    alpha /= 2 if plain is not None and model is not None else 1  # two verdicts share it
+    judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
+    files = [
+        read_file(path, judging, vocab_size, encode) for path in (spec, plain) if path is not None
+    ]
     if max_tokens is not None:
-        texts = [one.cut(max_tokens) for one in texts]
-    alpha /= 2 if len(texts) == 2 and model is not None else 1  # two verdicts share it
+        files = [replace(one, texts=one.texts.cut(max_tokens)) for one in files]
     codes, parts, heads = set(), [], []
     records: dict[str, Any] = {}
-    if len(texts) == 2:
-        found = compare(texts[0], texts[1], alpha, within, seed)
-        agreed = agreement(texts[0], texts[1], logprob_tolerance)
-        parts.append(comparison_report(found, agreed, verbose))
-        records |= comparison_record(found, agreed)
-        heads.append(HEADS[found.verdict].format(*found.names, within=found.within))
-        differ = agreed is not None and not agreed.agree
-        if differ:
-            heads[-1] += " LOG-PROBABILITIES DIFFER."
-        codes.add(VIOLATED if differ else CODES[found.verdict])
+    if len(files) == 2:
+        found = judged(files[0], files[1], judging)
+        parts.append(checked_report(found, verbose))
+        records |= found.record()
+        heads.append(found.head)
+        codes.add(found.exit_code)
     if model is not None:
-        judged = _by_model(
-            texts[0], model, device, (temperature, top_k, top_p), alpha, logprob_tolerance
-        )
-        parts.append(model_report(judged, spec))
-        records |= {"by_model": model_record(judged)}
-        heads.append("LOSSY by the model" if judged.report.lossy else "nothing found by the model")
-        codes.add(VIOLATED if judged.report.lossy else HOLDS if judged.decides else MISUSED)
+        by_model = _by_model(files[0].texts, model, device, judging)
+        parts.append(model_report(by_model, spec))
+        records |= {"by_model": model_record(by_model)}
+        lossy = by_model.report.lossy
+        heads.append("LOSSY by the model" if lossy else "nothing found by the model")
+        codes.add(VIOLATED if lossy else HOLDS if by_model.decides else MISUSED)
     if quiet:
         click.echo("\n".join(heads))
     else:
@@ -138,18 +134,17 @@ def compare_command(
     leave(VIOLATED if VIOLATED in codes else max(codes))
 
 
-def _by_model(
-    texts: "Texts", folder: str, device: str, declared: Any, alpha: float, tolerance: float
-) -> "ByModel":
+def _by_model(texts: "Texts", folder: str, device: str, judging: "Judging") -> "ByModel":
     from specref.contrib.compare.by_model import judge_by_model
     from specref.contrib.engines.quiet_transformers import errors_only
     from specref.contrib.real_models.loading import load
-    from specref.contrib.real_models.settings import Setting
 
     with errors_only():
         loaded = load(folder, "model", device)
     with progress(len(texts.tokens), "tokens") as advance:
-        return judge_by_model(texts, loaded, Setting(*declared), alpha, tolerance, advance)
+        return judge_by_model(
+            texts, loaded, judging.setting, judging.alpha, judging.tolerance, advance
+        )
 
 
 def _encoder(folder: str) -> Any:

@@ -7,7 +7,7 @@ import math
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ LARGEST = 2**31 - 1
 STDIN = "-"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
 Encode = Callable[[str], list[int]]
+Hear = Callable[[int, Mapping[str, Any]], None]
 
 
 @dataclass
@@ -88,7 +89,12 @@ class Texts:
         )
 
 
-def read_texts(path: str, vocabulary: int | None = None, encode: Encode | None = None) -> Texts:
+def read_texts(
+    path: str,
+    vocabulary: int | None = None,
+    encode: Encode | None = None,
+    hear: Sequence[Hear] = (),
+) -> Texts:
     """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
 
     Parameters
@@ -98,6 +104,8 @@ def read_texts(path: str, vocabulary: int | None = None, encode: Encode | None =
         How many token ids there are.
     encode : callable, optional
         From a text to token ids, for records that have "text".
+    hear : sequence of callable
+        Told of each record that counts, and of its line's number.
 
     Raises
     ------
@@ -106,7 +114,7 @@ def read_texts(path: str, vocabulary: int | None = None, encode: Encode | None =
     OSError
         The file cannot be read.
     """
-    reader = _Reader(path, vocabulary, encode)
+    reader = _Reader(path, vocabulary, encode, hear)
     with _opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -137,6 +145,7 @@ class _Reader:
     path: str
     vocabulary: int | None
     encode: Encode | None
+    hear: Sequence[Hear]
     tokens: "array[int]" = field(default_factory=lambda: array("i"))
     starts: "array[int]" = field(default_factory=lambda: array("q", [0]))
     prompts: "array[int]" = field(default_factory=lambda: array("i"))
@@ -177,6 +186,11 @@ class _Reader:
         self.starts.append(len(self.tokens))
         self.prompts.append(index)
         self.endings.append(ending)
+        for hear in self.hear:
+            try:
+                hear(number, record)
+            except ValueError as error:
+                raise self.wrong(number, str(error)) from None
 
     def _add_context(self, number: int, prompt: str, record: dict[str, Any]) -> None:
         context = record.get("prompt_token_ids")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
+from specref.contrib.compare.checking import Checked
 from specref.contrib.compare.judging import Comparison, Test
-from specref.contrib.compare.logprobs import Agreement
 
 if TYPE_CHECKING:
     from specref.contrib.compare.by_model import ByModel
@@ -16,21 +16,13 @@ from specref.report.layout import Column, Prose, Table
 from specref.statistics.campaign.verdict import Verdict
 
 ALSO = 4
-HEADS = {
-    Verdict.LOSSY: "LOSSY: the texts of {} and {} have different distributions.",
-    Verdict.LOSSLESS_WITHIN_EPS: "NO DIFFERENCE, and none above {within:g} in what is listed: "
-    "{} and {}.",
-    Verdict.INCONCLUSIVE: "INCONCLUSIVE: no difference found between {} and {}, and too few "
-    "texts to exclude one of {within:g}.",
-}
 
 
-def comparison_report(
-    found: Comparison, agreement: Agreement | None = None, verbose: bool = False
-) -> RenderableType:
+def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
     """The report; all tests and bounds with `verbose`."""
+    found = checked.comparison
     parts: list[RenderableType] = [
-        Prose(HEADS[found.verdict].format(*found.names, within=found.within)),
+        Prose(checked.head),
         Prose(
             f"{found.pairs:,} pairs of texts, {found.prompts:,} "
             f"prompt{'s' * (found.prompts != 1)}, {found.tokens:,} tokens. Two systems with one "
@@ -38,8 +30,7 @@ def comparison_report(
         ),
     ]
     parts += map(Prose, _where(found))
-    if agreement is not None:
-        parts.append(Prose(f"LOG-PROBABILITIES  {agreement}"))
+    parts += map(Prose, _beside(checked))
     parts += map(Prose, _open(found))
     if verbose or found.verdict != Verdict.LOSSY:
         parts.append(_bounds(found, verbose))
@@ -47,6 +38,21 @@ def comparison_report(
         parts.append(_tests(found))
     parts += map(Prose, _unused(found))
     return Group(*parts)
+
+
+def _beside(checked: Checked) -> Iterator[str]:
+    """What was found besides distributions."""
+    if checked.speculation is not None:
+        yield f"SPECULATION  {checked.speculation.why}"
+    if checked.greedy is not None:
+        yield f"GREEDY  {checked.greedy}"
+    if checked.seeds is not None:
+        on, off = checked.seeds
+        yield f"SEEDS  asked for again, with speculation: {on}; without: {off}"
+    if checked.logprobs is not None:
+        yield f"LOG-PROBABILITIES  {checked.logprobs}"
+    for one in checked.reported:
+        yield f"LOG-PROBABILITIES  of {one}"
 
 
 def _where(found: Comparison) -> Iterator[str]:
@@ -145,12 +151,6 @@ def _unused(found: Comparison) -> Iterator[str]:
     if found.alone:
         some = ", ".join(found.alone[:3]) + ", …" * (len(found.alone) > 3)
         yield f"Prompts of one file only, which were not used: {some} ({len(found.alone)})."
-
-
-def comparison_record(found: Comparison, agreement: Agreement | None = None) -> dict[str, Any]:
-    """What goes into JSON."""
-    record = asdict(found) | {"verdict": str(found.verdict)}
-    return record | {"logprobs": None if agreement is None else asdict(agreement)}
 
 
 def model_report(found: "ByModel", name: str) -> RenderableType:

@@ -2,12 +2,34 @@
 
 from specref.contrib.compare.judging import Comparison
 from specref.contrib.compare.logprobs import Agreement
+from specref.contrib.compare.repeated import Greedy, Seeds
+from specref.contrib.compare.reported import ReportedLogprobs
+from specref.contrib.compare.speculation import Speculation
 from specref.contrib.real_models.entropy import EntropyReport
-from specref.report.forms import WHOLE, YES, Reports, form_of, optional, record, said, table
+from specref.report.forms import (
+    WHOLE,
+    YES,
+    Reports,
+    form_of,
+    listed,
+    optional,
+    record,
+    said,
+    table,
+)
 
 _OF_TWO = {
     **form_of(Comparison)["properties"],
     "logprobs": said("Where both files report log-probabilities.", optional(form_of(Agreement))),
+    "reported": said(
+        "Of each file that reports log-probabilities.", listed(form_of(ReportedLogprobs))
+    ),
+    "speculation": said("Where drafts are counted.", optional(form_of(Speculation))),
+    "greedy": said("Of a server: texts at temperature 0.", optional(form_of(Greedy))),
+    "seeds": said(
+        "Of a server: texts under one seed, with speculation and without.",
+        optional(listed(form_of(Seeds))),
+    ),
 }
 # By hand, as the class itself, `by_model.ByModel`, comes with torch.
 _BY_MODEL = record(
@@ -24,7 +46,7 @@ _BY_MODEL = record(
 )
 REPORTS: Reports = {
     "compare": (
-        "specref compare SPEC PLAIN",
+        "specref compare SPEC PLAIN, specref check URL",
         record(
             ("by_model", *_OF_TWO),
             **_OF_TWO,

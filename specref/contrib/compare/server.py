@@ -6,21 +6,30 @@ too often ends the run, and all that came before stays in the file. Only the giv
 
 import http.client
 import json
-import math
 import re
 import time
 import urllib.error
 import urllib.request
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from specref.contrib.compare.answers import number_of, record_of
 
 RETRIES = 5
 PAUSE = 0.5  # seconds before the first repetition, doubled each time
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504)
+REFUSED = (400, 422)
+LIKELIEST = 5
+FORMS: tuple[Mapping[str, Any], ...] = (
+    {"logprobs": LIKELIEST, "return_token_ids": True},
+    {"logprobs": True, "return_token_ids": True},
+    {"logprobs": True},
+    {},
+)
+"""Ways to ask for log-probabilities and ids; a server that refuses one is asked in the next."""
 PROMPTS: tuple[str, ...] = (
     "The capital of France is",
     "Once upon a time",
@@ -32,6 +41,10 @@ PROMPTS: tuple[str, ...] = (
     "import numpy as",
 )
 """Short beginnings of text and code, whose next tokens are partly sure and partly open."""
+
+
+class RefusedError(OSError):
+    """A server does not take a request."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,8 @@ class Request:
         Seconds.
     key : str or None
         Sent as a bearer token.
+    form : mapping
+        One of `FORMS`.
     """
 
     url: str
@@ -58,6 +73,7 @@ class Request:
     settings: Mapping[str, Any] = field(default_factory=dict)
     answers_within: float = 60.0
     key: str | None = None
+    form: Mapping[str, Any] = field(default_factory=lambda: FORMS[0])
 
     def check(self) -> None:
         """Raise `ValueError` for an address that is none."""
@@ -72,13 +88,35 @@ class Request:
         """What texts of one file have in common; not the address, since servers move."""
         return json.dumps([self.model, self.max_tokens, dict(self.settings)], sort_keys=True)
 
+    def fitted(self, prompt: str) -> "Request":
+        """The same in the first form that the server takes, tried with a prompt, from its own on.
+
+        Raises
+        ------
+        OSError, ValueError
+            As `send`, for the last form.
+        """
+        self.check()
+        for form in FORMS[FORMS.index(self.form) : -1]:
+            one = replace(self, form=form)
+            try:
+                one.send(prompt, 0)
+            except RefusedError:
+                continue
+            return one
+        last = replace(self, form=FORMS[-1])
+        last.send(prompt, 0)
+        return last
+
     def send(self, prompt: str, seed: int) -> dict[str, Any]:
         """One completion.
 
         Raises
         ------
+        RefusedError
+            The server does not take the request.
         OSError
-            The server cannot be reached, or answers with an error, again and again.
+            It cannot be reached, or answers with an error or half an answer, again and again.
         ValueError
             The answer is no completion.
         """
@@ -87,8 +125,7 @@ class Request:
             "prompt": prompt,
             "max_tokens": self.max_tokens,
             "seed": seed_of(prompt, seed),
-            "logprobs": 1,
-            "return_token_ids": True,
+            **self.form,
             **self.settings,
         }
         headers = {"Content-Type": "application/json"}
@@ -97,68 +134,37 @@ class Request:
         url = f"{self.url.rstrip('/')}/completions"
         for attempt in range(RETRIES + 1):
             asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
+            started = time.monotonic()
             try:
                 with urllib.request.urlopen(asked, timeout=self.answers_within) as answer:
-                    found = record_of(json.loads(answer.read()), prompt, seed)
-                    return found | {"settings": self.mark}
+                    given = json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
+                if error.code in REFUSED:
+                    raise RefusedError(f"{url}: HTTP {error.code}: {said}") from None
                 if error.code not in BUSY or attempt == RETRIES:
                     raise OSError(f"{url}: HTTP {error.code}: {said}") from None
-            except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                # A `ValueError` is JSON that ends too early: the connection was closed.
                 if attempt == RETRIES:
                     reason = getattr(error, "reason", error)
                     raise OSError(f"{url}: {reason}, {RETRIES + 1} times") from None
-            except (LookupError, TypeError, AttributeError, ValueError) as error:
-                raise ValueError(f"{url}: {error!r}: the answer is no completion") from None
+            else:
+                took = round(time.monotonic() - started, 4)
+                try:
+                    found = record_of(given, prompt, seed, LIKELIEST)
+                except (LookupError, TypeError, AttributeError, ValueError) as error:
+                    raise ValueError(
+                        f"{url}: {error!r}: the answer is no completion: {str(given)[:200]}"
+                    ) from None
+                return found | {"settings": self.mark, "seconds": took}
             time.sleep(PAUSE * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
-
-
-def record_of(answer: Mapping[str, Any], prompt: str, seed: int) -> dict[str, Any]:
-    """A record from an answer: ids if it has them, else numbers of its tokens or words.
-
-    Raises
-    ------
-    KeyError, IndexError, TypeError
-        A field is missing.
-
-    Examples
-    --------
-    >>> record_of({"choices": [{"text": "a b", "finish_reason": "stop"}]}, "x", 1)["token_ids"]
-    [1756872259, 2011248169]
-    """
-    choice = answer["choices"][0]
-    found: dict[str, Any] = {"prompt_id": prompt, "prompt": prompt, "seed": seed}
-    reported = choice.get("logprobs") or {}
-    strings, ids = reported.get("tokens"), choice.get("token_ids")
-    if ids:
-        found["token_ids"] = list(ids)
-    elif strings:
-        found["token_ids"] = [number_of(one) for one in strings]
-    else:
-        words = re.findall(r"\s*\S+|\s+$", choice["text"]) or [""]
-        found["token_ids"] = [number_of(one) for one in words]
-    logprobs = reported.get("token_logprobs") or []
-    numbers = all(isinstance(one, (int, float)) and -math.inf < one <= 0 for one in logprobs)
-    if numbers and len(logprobs) == len(found["token_ids"]):
-        found["logprobs"] = logprobs
-    found["finish_reason"] = choice.get("finish_reason")
-    found["text"] = choice.get("text")
-    drafted = (answer.get("timings") or {}).get("draft_n")
-    if drafted is not None:
-        found["drafted"] = drafted
-    return found
 
 
 def seed_of(prompt: str, number: int) -> int:
     """The seed of text `number` of a prompt: prompts do not share random numbers."""
     return number_of(f"{number} {prompt}")
-
-
-def number_of(string: str) -> int:
-    """A number of 31 bits for a token that is known by its string."""
-    return zlib.crc32(string.encode()) & 0x7FFFFFFF
 
 
 def collect(
@@ -197,6 +203,7 @@ def collect(
         As `Request.send`; what came before is in the file.
     """
     request.check()
+    _end_with_a_line(path)
     known = set(_known(path, request.mark))
     wanted = [
         (prompt, seed)
@@ -204,7 +211,9 @@ def collect(
         for prompt in prompts
         if (prompt, seed) not in known
     ]
-    came = 0
+    if not wanted:
+        return 0
+    request, came = request.fitted(prompts[0]), 0
     with path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(workers) as pool:
         running: set[Future[dict[str, Any]]] = set()
         try:
@@ -232,6 +241,13 @@ def _take(running: set[Future[dict[str, Any]]], file: Any, advance: Callable[[in
     for one in failed:
         one.result()
     return len(done)
+
+
+def _end_with_a_line(path: Path) -> None:
+    """Cut off what a process that was killed has written of a record: it is asked for again."""
+    if path.exists():
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _known(path: Path, mark: str) -> Iterator[tuple[str, int]]:

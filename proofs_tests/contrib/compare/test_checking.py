@@ -1,0 +1,125 @@
+"""`specref check URL`: collected, judged and shown in one command, by a server of ours.
+
+alpha is 1e-9. Power: 120 texts of 6 tokens of each of 3 prompts find permuted drafts with log10 p
+of -20 or less at other seeds.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from proofs_tests.contrib.compare.serving import PROMPTS, serving
+from proofs_tests.helpers.schemas import assert_fits
+from specref.cli import main
+from specref.contrib.compare import server as client
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(client, "PAUSE", 0.001)
+
+
+@pytest.fixture
+def check(tmp_path):
+    def check(url, *more, texts=60):
+        prompts = tmp_path / "prompts.txt"
+        prompts.write_text("\n".join(PROMPTS))
+        given = ["--model", "m", "--prompts", str(prompts), "--texts", str(texts)]
+        given += ["--folder", str(tmp_path / "texts"), "--within", "0.7", *more]
+        return CliRunner().invoke(main, ["check", url, *given])
+
+    return check
+
+
+OFF = ("--off", "drafts=0")
+
+
+def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
+    report = tmp_path / "report.json"
+    with serving(cut=2, fail=[500]) as url:
+        result = check(url, *OFF, "--logprobs", "processed", "--json", str(report))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("NO DIFFERENCE")
+    assert "378 requests of 3 prompts" in result.stderr
+    assert "GREEDY  3 of 3 texts at temperature 0 are equal" in result.output
+    assert "SEEDS  asked for again, with speculation: 6 of 6 came again" in result.output
+    assert_fits("compare", report.read_text())
+    found = json.loads(report.read_text())
+    assert found["speculation"]["exercised"] == "yes"
+    assert all(not one["faults"] and not one["excluded"] for one in found["reported"])
+    file = tmp_path / "texts" / "on.jsonl"
+    whole = file.read_text()
+    file.write_text(whole[:-40])  # a process that was killed
+    with serving() as url:
+        assert check(url, *OFF).exit_code == 0
+    assert sorted(map(kept, file.read_text().splitlines())) == sorted(
+        map(kept, whole.splitlines())
+    )
+
+
+def kept(line):
+    record = json.loads(line)
+    return record["prompt_id"], record["seed"], record["token_ids"]
+
+
+def test_a_lossy_server_is_found(check):
+    with serving("permuted drafts") as url:
+        result = check(url, *OFF, texts=120)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("LOSSY")
+
+
+def test_a_field_that_the_server_ignores_is_no_pass(check):
+    with serving() as url:
+        result = check(url, "--off", "speculative.n_max=0", texts=30)
+    assert result.exit_code == 2
+    assert result.stdout.startswith("NOT EXERCISED")
+
+
+def test_drafts_that_nothing_counts_are_no_pass_and_forms_are_found(check):
+    with serving(form="content") as url, serving(form="content", speculate=False) as plain:
+        result = check(url, "--plain", plain)
+    assert result.exit_code == 2
+    assert result.stdout.startswith("COULD NOT TELL whether drafts were used")
+    assert "tokens a second, a hint" in result.output
+
+
+def test_texts_at_temperature_0_are_held_against_each_other(check):
+    with serving("greedy by q") as url:
+        result = check(url, *OFF, texts=30)
+    assert result.exit_code == 1
+    assert "GREEDY TEXTS DIFFER." in " ".join(result.stdout.split())
+
+
+def test_seeds_that_are_not_obeyed_are_said(check, monkeypatch):
+    numbers = iter(range(10**6))
+    monkeypatch.setattr(client, "seed_of", lambda prompt, seed: next(numbers))
+    with serving() as url:
+        result = check(url, *OFF, texts=30)
+    assert "seeds do not settle a text" in " ".join(result.stdout.split())
+
+
+def test_log_probabilities_of_the_draft_model_are_found_by_themselves(check):
+    with serving("log-probabilities of q") as url:
+        result = check(url, *OFF, "--logprobs", "processed")
+    assert result.exit_code == 1
+    told = " ".join(result.stdout.split())
+    assert "LOG-PROBABILITIES DIFFER. LOG-PROBABILITIES ARE WRONG." in told
+    assert "processed ones are not what tokens were drawn from" in told
+
+
+def test_both_sides_have_to_be_known(check):
+    assert "expected --plain URL" in check("http://127.0.0.1:1/v1").output
+    assert "expected --plain URL" in check("http://127.0.0.1:1/v1", *OFF, "--plain", "x").output
+    result = CliRunner().invoke(main, ["check", "http://127.0.0.1:1/v1", "--help"])
+    assert "OpenAI-compatible" in result.output
+
+
+def test_different_forms_of_tokens_are_no_comparison(check, tmp_path):
+    with serving() as url, serving(form="words", speculate=False) as plain:
+        result = check(url, "--plain", plain, texts=4)
+    assert result.exit_code == 2
+    assert "tokens are known by ids with speculation, and by words without" in result.output
+    assert Path(tmp_path / "texts" / "on.jsonl").exists()

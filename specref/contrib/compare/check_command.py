@@ -1,0 +1,156 @@
+"""``specref check URL``: a server with speculation against the same without, in one command."""
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from specref.cli.group import leave, progress, show
+from specref.cli.options import json_option, verbosity
+from specref.contrib.compare.asking import asks_a_server, field_option, logprobs_option
+from specref.contrib.compare.checking import (
+    PLAIN,
+    SPEC,
+    Judging,
+    declared_setting,
+    judged_folder,
+)
+from specref.contrib.compare.report import checked_report
+from specref.contrib.compare.server import Request, collect
+from specref.report.machine import as_json, write_json
+from specref.statistics.campaign.levels import ALPHA
+
+APART = 1_000_000
+"""Between the seeds of the two sides: under equal ones texts may be equal, and no draws of two."""
+GREEDY_TOKENS, AGAIN = 32, 2
+LEAST = 25
+"""Texts of a prompt, however slow the server is."""
+ROOM = 1.7
+"""Pairs for a certificate, beside what it takes if both samples are equal: chance takes some."""
+
+
+@click.command("check")
+@click.argument("url")
+@click.option("--plain", metavar="URL", help="The same model on a server without speculation.")
+@field_option("on", "A field of the requests with speculation.")
+@field_option("off", "A field of the requests without: what turns it off.")
+@click.option(
+    "--texts", type=click.IntRange(min=1), help="Of each prompt (default: see --minutes)."
+)
+@click.option(
+    "--minutes",
+    default=8.0,
+    show_default=True,
+    help="As many texts as this allows, at most those that --within needs.",
+)
+@click.option("--folder", default="specref-texts", show_default=True, help="Keeps what has come.")
+@click.option("--within", default=0.05, show_default=True, help="TV to be excluded.")
+@click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY.")
+@logprobs_option
+@click.option(
+    "--logprob-tolerance", default=0.125, show_default=True, help="Nats; also of near-ties."
+)
+@verbosity
+@json_option
+@asks_a_server
+def check_server(
+    request: Request,
+    prompts: tuple[str, ...],
+    plain: str | None,
+    on: dict[str, Any],
+    off: dict[str, Any],
+    texts: int | None,
+    minutes: float,
+    folder: str,
+    within: float,
+    alpha: float,
+    logprobs: str | None,
+    logprob_tolerance: float,
+    seed: int,
+    workers: int,
+    verbose: bool,
+    quiet: bool,
+    json_file: str | None,
+) -> NoReturn:
+    """Test a running OpenAI-compatible server: speculation on against off.
+
+    Off is another server (--plain URL), or a field of the request (--off NAME=VALUE). It says the
+    cost first, and asks for completions of short prompts at the declared settings, for texts at
+    temperature 0, and for some texts again under their seeds. Nothing but the given addresses is
+    called. What has come is kept; the same command goes on where it was.
+
+    Servers ignore fields that they do not know. If their answers do not count drafted tokens on
+    the one side, and none on the other, the verdict says so, and is no pass.
+
+    Exit codes: 0 no difference, none above --within, and drafts were used; 1 lossy, texts at
+    temperature 0 that differ by more than a near-tie, or wrong log-probabilities; 2 inconclusive,
+    not exercised, or misuse.
+
+    \b
+    Examples:
+      specref check http://127.0.0.1:8000/v1 --plain http://127.0.0.1:8001/v1 --model mine
+      specref check http://127.0.0.1:8080/v1 --model m --off num_draft_tokens=0
+    """
+    if (plain is None) == (not off):
+        raise ValueError(
+            "expected --plain URL, a server without speculation, or --off NAME=VALUE, the field "
+            "of a request that turns it off"
+        )
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    sides = [
+        replace(request, settings={**request.settings, **on}),
+        replace(request, url=plain or request.url, settings={**request.settings, **off}),
+    ]
+    sides = [one.fitted(prompts[0]) for one in sides]
+    paces = [_seconds(one, prompts, workers) for one in sides]
+    most = math.ceil(ROOM * (10 / 9) * math.log(2 * 11 / alpha) / within**2 / len(prompts))
+    each = sum(paces) * len(prompts)
+    number = texts or max(LEAST, min(most, int(60 * minutes / each)))
+    asked = 2 * len(prompts) * (number + AGAIN + 1)
+    tokens = 2 * len(prompts) * ((number + AGAIN) * request.max_tokens + GREEDY_TOKENS)
+    click.echo(
+        f"{asked:,} requests of {len(prompts)} prompts, at most {tokens:,} tokens, about "
+        f"{each * (number + AGAIN + GREEDY_TOKENS / request.max_tokens) / 60:.1f} minutes at "
+        f"{workers} requests at the same time; {place} keeps what has come.",
+        err=True,
+    )
+    with progress(asked, "texts") as advance:
+        for number_of_side, (side, one) in enumerate(zip((SPEC, PLAIN), sides, strict=True)):
+            first = seed + APART * number_of_side
+            greedy = replace(
+                one,
+                max_tokens=max(GREEDY_TOKENS, one.max_tokens),
+                settings={**one.settings, "temperature": 0},
+            )
+            for kind, asks, count in (
+                (f"greedy-{side}", greedy, 1),
+                (side, one, number),
+                (f"again-{side}", one, AGAIN),
+            ):
+                path = place / f"{kind}.jsonl"
+                came = collect(asks, prompts, count, path, workers, first, advance)
+                advance(count * len(prompts) - came)
+    setting = declared_setting(request.settings)
+    judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
+    checked = judged_folder(place, judging)
+    if quiet:
+        click.echo(checked.head)
+    else:
+        show(checked_report(checked, verbose), json_file)
+    if json_file:
+        write_json(json_file, as_json(checked.record()))
+    leave(checked.exit_code)
+
+
+def _seconds(request: Request, prompts: tuple[str, ...], workers: int) -> float:
+    """For a text, when so many are asked for at the same time; these are not kept."""
+    asked = [prompts[number % len(prompts)] for number in range(2 * workers)]
+    started = time.monotonic()
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(request.send, asked, [-1 - number for number in range(len(asked))]))
+    return (time.monotonic() - started) / len(asked)

@@ -1,0 +1,209 @@
+"""Two files of texts, all that they say, and the verdict on it; also those of a server."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specref.cli.group import HOLDS, MISUSED, VIOLATED
+from specref.contrib.compare.judging import Comparison, compare
+from specref.contrib.compare.logprobs import Agreement, agreement
+from specref.contrib.compare.records import Encode, Texts, read_texts
+from specref.contrib.compare.repeated import (
+    Greedy,
+    Records,
+    Seeds,
+    by_seed,
+    greedy_agreement,
+    seeds_of,
+)
+from specref.contrib.compare.reported import Reported, ReportedLogprobs
+from specref.contrib.compare.speculation import Drafts, Exercised, Speculation, speculation
+from specref.contrib.real_models.settings import Setting
+from specref.statistics.campaign.levels import ALPHA
+from specref.statistics.campaign.verdict import Verdict
+
+HEADS = {
+    Verdict.LOSSY: "LOSSY: the texts of {} and {} have different distributions.",
+    Verdict.LOSSLESS_WITHIN_EPS: "NO DIFFERENCE, and none above {within:g} in what is listed: "
+    "{} and {}.",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE: no difference found between {} and {}, and too few "
+    "texts to exclude one of {within:g}.",
+}
+NOT_EXERCISED = {
+    Exercised.NO: "NOT EXERCISED: no difference found between {} and {}, but drafts were not "
+    "used in the first alone.",
+    Exercised.UNKNOWN: "COULD NOT TELL whether drafts were used: no difference found between {} "
+    "and {}.",
+}
+SPEC, PLAIN = "on", "off"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How files are judged.
+
+    Attributes
+    ----------
+    alpha, within, tolerance : float
+        The last in nats, of log-probabilities.
+    seed : int
+    setting : Setting
+        Declared: what raw log-probabilities are shaped by.
+    declared : str or None
+        The stage of log-probabilities.
+    """
+
+    alpha: float = ALPHA
+    within: float = 0.05
+    tolerance: float = 0.125
+    seed: int = 0
+    setting: Setting = field(default_factory=Setting)
+    declared: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All that was found.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    logprobs : Agreement or None
+        Of both sides with each other.
+    reported : tuple of ReportedLogprobs
+        Of each side that reports any.
+    speculation : Speculation or None
+        Where drafts are counted, and of a server.
+    greedy : Greedy or None
+        Of a server.
+    seeds : tuple of Seeds or None
+        Of a server with speculation, and without.
+    """
+
+    comparison: Comparison
+    logprobs: Agreement | None
+    reported: tuple[ReportedLogprobs, ...]
+    speculation: Speculation | None
+    greedy: Greedy | None = None
+    seeds: tuple[Seeds, Seeds] | None = None
+
+    @property
+    def exercised(self) -> Exercised:
+        """Whether drafts were used in the first file alone; of files that count none, yes."""
+        return Exercised.YES if self.speculation is None else self.speculation.exercised
+
+    @property
+    def faults(self) -> list[str]:
+        """What is violated besides distributions."""
+        greedy = self.greedy is not None and self.greedy.apart
+        differ = self.logprobs is not None and not self.logprobs.agree
+        wrong = any(not one.right for one in self.reported)
+        return (
+            ["GREEDY TEXTS DIFFER."] * bool(greedy)
+            + ["LOG-PROBABILITIES DIFFER."] * differ
+            + ["LOG-PROBABILITIES ARE WRONG."] * wrong
+        )
+
+    @property
+    def head(self) -> str:
+        """The verdict in a line."""
+        found = self.comparison
+        if found.verdict == Verdict.LOSSY or self.exercised == Exercised.YES:
+            head = HEADS[found.verdict]
+        else:
+            head = NOT_EXERCISED[self.exercised]
+        return " ".join([head.format(*found.names, within=found.within), *self.faults])
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command."""
+        if self.faults or self.comparison.verdict == Verdict.LOSSY:
+            return VIOLATED
+        known = self.exercised == Exercised.YES and not (self.greedy and self.greedy.unknown)
+        certified = self.comparison.verdict == Verdict.LOSSLESS_WITHIN_EPS
+        return HOLDS if known and certified else MISUSED
+
+    def record(self) -> dict[str, Any]:
+        """What goes into JSON."""
+        rest = asdict(self)
+        comparison: dict[str, Any] = rest.pop("comparison")
+        return comparison | {"verdict": str(self.comparison.verdict)} | rest
+
+
+@dataclass
+class File:
+    """One file as it is read: its texts, and what else its records say."""
+
+    texts: Texts
+    drafts: Drafts
+    reported: ReportedLogprobs | None
+
+
+def read_file(
+    path: str, judging: Judging, vocabulary: int | None = None, encode: Encode | None = None
+) -> File:
+    """A file, with its log-probabilities judged and its drafts counted.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `read_texts`.
+    """
+    logs = Reported(judging.setting, judging.alpha, judging.declared, judging.tolerance)
+    drafts = Drafts()
+    texts = read_texts(path, vocabulary, encode, (drafts.add, logs.add))
+    return File(texts, drafts, logs.found(path))
+
+
+def judged(spec: File, plain: File, judging: Judging) -> Checked:
+    """Compare two files.
+
+    Raises
+    ------
+    ValueError
+        They do not go together.
+    """
+    switched = speculation(spec.drafts, plain.drafts)
+    return Checked(
+        compare(spec.texts, plain.texts, judging.alpha, judging.within, judging.seed),
+        agreement(spec.texts, plain.texts, judging.tolerance),
+        tuple(one.reported for one in (spec, plain) if one.reported is not None),
+        None if switched.drafted == (None, None) else switched,
+    )
+
+
+def judged_folder(folder: Path, judging: Judging) -> Checked:
+    """Judge the files that ``specref check URL`` has collected in a folder."""
+    files = [read_file(str(folder / f"{side}.jsonl"), judging) for side in (SPEC, PLAIN)]
+    found = judged(files[0], files[1], judging)
+    kinds = {
+        kind: [by_seed(folder / f"{kind}{side}.jsonl") for side in (SPEC, PLAIN)]
+        for kind in ("", "again-", "greedy-")
+    }
+    at_zero = [_by_prompt(one) for one in kinds["greedy-"]]
+    greedy = greedy_agreement(at_zero[0], at_zero[1], judging.tolerance)
+    on, off = map(seeds_of, kinds[""], kinds["again-"])
+    return Checked(
+        found.comparison,
+        found.logprobs,
+        found.reported,
+        speculation(files[0].drafts, files[1].drafts),
+        greedy,
+        (on, off),
+    )
+
+
+def _by_prompt(side: Records) -> Records:
+    """Texts at temperature 0, whatever their seeds are."""
+    return {(prompt, None): one for (prompt, _), one in side.items()}
+
+
+def declared_setting(known: Mapping[str, Any]) -> Setting:
+    """The settings that log-probabilities are judged by, of a request's."""
+    most = known.get("top_k")
+    return Setting(
+        known.get("temperature", 1.0),
+        most if isinstance(most, int) and most > 0 else None,
+        known.get("top_p"),
+    )
