@@ -101,6 +101,24 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     assert len(paired(one.cut(1), shorter)) == 1
 
 
+def test_two_tokenizers_are_refused(tmp_path):
+    def read(name, shift, **more):
+        rows = [
+            {"text": str(i), "token_ids": [i + shift * (i < last)], **more} for i in range(1, 9)
+        ]
+        return read_texts(written(tmp_path / name, *rows))
+
+    last = 9
+    one = read("a.jsonl", 0)
+    with pytest.raises(ValueError, match=r"'1' has the tokens \[1\] .* \[3\] .*one tokenizer"):
+        paired(one, read("b.jsonl", 2))
+    last = 8  # a text may be spelled in several ways
+    assert len(paired(one, read("c.jsonl", 2))) == 8
+    asked = read("d.jsonl", 0, prompt_id="a", prompt_token_ids=[1])
+    with pytest.raises(ValueError, match=r"prompt a is \[1\] in .*d\.jsonl and \[2\]"):
+        paired(asked, read("e.jsonl", 0, prompt_id="a", prompt_token_ids=[2]))
+
+
 def test_what_a_cut_text_ended_by_depends_on_its_tokens_alone(tmp_path):
     """Of the longer file it says stop, of the one that was cut there length: the same text."""
     ended = [

@@ -3,6 +3,7 @@
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ from specref.contrib.compare.checking import (
     judged_folder,
 )
 from specref.contrib.compare.report import checked_report
-from specref.contrib.compare.server import Request, collect
+from specref.contrib.compare.server import LIKELIEST, RefusedError, Request, collect
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 
@@ -135,6 +136,11 @@ def check_server(
                 path = place / f"{kind}.jsonl"
                 came = collect(asks, prompts, count, path, workers, first, advance)
                 advance(count * len(prompts) - came)
+            if one.form.get("logprobs") is True:  # its lists have a field of their own
+                listed = replace(one, settings={**one.settings, "top_logprobs": LIKELIEST})
+                with suppress(RefusedError):
+                    path = place / f"lists-{side}.jsonl"
+                    collect(listed, prompts, AGAIN, path, workers, first, lambda _: None)
     setting = declared_setting(request.settings)
     judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
     checked = judged_folder(place, judging)

@@ -184,10 +184,12 @@ def judged_folder(folder: Path, judging: Judging) -> Checked:
     at_zero = [_by_prompt(one) for one in kinds["greedy-"]]
     greedy = greedy_agreement(at_zero[0], at_zero[1], judging.tolerance)
     on, off = map(seeds_of, kinds[""], kinds["again-"])
+    lists = [folder / f"lists-{side}.jsonl" for side in (SPEC, PLAIN)]
+    more = [read_file(str(one), judging).reported for one in lists if one.exists()]
     return Checked(
         found.comparison,
         found.logprobs,
-        found.reported,
+        (*found.reported, *(one for one in more if one is not None)),
         speculation(files[0].drafts, files[1].drafts),
         greedy,
         (on, off),

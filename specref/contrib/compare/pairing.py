@@ -7,6 +7,9 @@ import numpy as np
 from specref.arrays import Ints
 from specref.contrib.compare.records import Texts
 
+SPELLED = 3
+"""Texts of both files that tell two tokenizers: one text may be spelled in several ways."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
@@ -44,9 +47,11 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
     Raises
     ------
     ValueError
-        The files have no prompt in common, or stop at different lengths.
+        The files have no prompt in common, stop at different lengths, or have tokens of two
+        tokenizers.
     """
     _check_lengths(spec, plain)
+    _check_tokenizers(spec, plain)
     ids = list(dict.fromkeys([*spec.ids, *plain.ids]))
     number = {name: index for index, name in enumerate(ids)}
     keys = []
@@ -84,6 +89,24 @@ def _check_lengths(spec: Texts, plain: Texts) -> None:
         raise ValueError(
             f"{spec.name} is cut after {cut[0]} tokens and {plain.name} after {cut[1]}: expected "
             "one max_tokens for both, or pass --max-tokens to compare the first ones"
+        )
+
+
+def _check_tokenizers(spec: Texts, plain: Texts) -> None:
+    """Raise if one prompt, or each text that both files have, is of other tokens in the other."""
+    for name in spec.contexts.keys() & plain.contexts.keys():
+        one, other = spec.contexts[name], plain.contexts[name]
+        if type(one) is type(other) and one != other:
+            raise ValueError(
+                f"prompt {name} is {str(one)[:60]} in {spec.name} and {str(other)[:60]} in "
+                f"{plain.name}: expected one prompt, and one tokenizer"
+            )
+    both = [text for text in spec.spelled if text in plain.spelled]
+    if len(both) >= SPELLED and all(spec.spelled[x] != plain.spelled[x] for x in both):
+        ids = [list(file.spelled[both[0]][:8]) for file in (spec, plain)]
+        raise ValueError(
+            f"the text {both[0][:40]!r} has the tokens {ids[0]} in {spec.name} and {ids[1]} in "
+            f"{plain.name}, and so has each of {len(both)}: expected one tokenizer for both"
         )
 
 

@@ -9,7 +9,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from specref.arrays import Floats, Ints
 
 GZIP = b"\x1f\x8b"
 LARGEST = 2**31 - 1
+SPELLED = 2_000
 STDIN = "-"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
 Encode = Callable[[str], list[int]]
@@ -48,6 +49,8 @@ class Texts:
         Records left out, because their prompt and seed were there before.
     contexts : dict
         {prompt: its text, or its token ids}, as far as records have them.
+    spelled : dict
+        {text: its token ids}, of the first records that have both.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Texts:
     logprobs: Floats | None
     repeated: int
     contexts: dict[str, str | list[int]] = field(default_factory=dict)
+    spelled: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -76,16 +80,12 @@ class Texts:
             "length" if reached else one
             for one, reached in zip(self.endings, self.lengths >= most, strict=True)
         ]
-        return Texts(
-            self.name,
-            self.tokens[at],
-            np.concatenate([[0], lengths.cumsum()]),
-            self.prompts,
-            self.ids,
-            endings,
-            None if self.logprobs is None else self.logprobs[at],
-            self.repeated,
-            self.contexts,
+        return replace(
+            self,
+            tokens=self.tokens[at],
+            starts=np.concatenate([[0], lengths.cumsum()]),
+            endings=endings,
+            logprobs=None if self.logprobs is None else self.logprobs[at],
         )
 
 
@@ -154,6 +154,7 @@ class _Reader:
     ids: dict[str, int] = field(default_factory=dict)
     seeds: set[tuple[int, Any]] = field(default_factory=set)
     contexts: dict[str, str | list[int]] = field(default_factory=dict)
+    spelled: dict[str, tuple[int, ...]] = field(default_factory=dict)
     repeated: int = 0
 
     def add(self, number: int, line: str) -> None:
@@ -186,6 +187,9 @@ class _Reader:
         self.starts.append(len(self.tokens))
         self.prompts.append(index)
         self.endings.append(ending)
+        text = record.get("text")
+        if isinstance(text, str) and len(self.spelled) < SPELLED:
+            self.spelled.setdefault(text, tuple(ids))
         for hear in self.hear:
             try:
                 hear(number, record)
@@ -268,4 +272,5 @@ class _Reader:
             None if np.isnan(logprobs).all() else logprobs,
             self.repeated,
             self.contexts,
+            self.spelled,
         )
