@@ -159,7 +159,7 @@ class Reported:
         for stage in STAGES:
             setting = self.setting if stage == "raw" else Setting()
             whole = float(np.exp(values).sum()) > 1 - WHOLE
-            if setting.top_p is not None and not whole:
+            if (setting.top_p or 1) < 1 and not whole:
                 continue
             law = setting.law(np.maximum(values, -1e3))
             if law[chosen] <= 0 and values[chosen] > values[law > 0].min() - CUT:
