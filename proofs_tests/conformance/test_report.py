@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from specref.conformance import report as file
+from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import RUNNING, Report
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status
 from specref.conformance.summary import HEADLINES, UNDRAFTED, WIDTH
 from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Contract
+from specref.contracts.table import CONTRACTS
 from specref.report.kit_html import kit_html
 
 
@@ -227,3 +230,26 @@ def test_samples_that_were_not_enough_do_not_lower_what_a_pass_says() -> None:
 @pytest.mark.parametrize("said", [*HEADLINES.values(), UNDRAFTED])
 def test_the_first_line_of_a_report_is_one_line(said: str) -> None:
     assert len(f"FAILED · {said}") <= WIDTH
+
+
+@pytest.mark.parametrize("contract", CONTRACTS.values(), ids=str)
+@pytest.mark.parametrize(("status", "most"), [(Status.PASSED, 25), (Status.FAILED, 60)])
+def test_the_verdict_is_on_the_screen_whatever_there_is_to_say(
+    contract: Contract, status: Status, most: int
+) -> None:
+    words = "what a check has seen of a sampler, in many words; " * 12
+    evidence = {"not_tried": [f"{words} (more than 20 s)"], "traceback": (words,) * 9}
+    own = [one.id for one in CHECKS if one.is_for(contract)]
+    results = [result(status, id_, message=f"{id_} {words}") for id_ in own]
+    results = [replace(one, evidence=evidence, finding=Finding.CONTRACT) for one in results]
+    if status == Status.PASSED:
+        results = [replace(one, finding=None) for one in results]
+    parameters = tuple(f"parameter_{n} (float32 tensor [B, K + 1, V])" for n in range(9))
+    options = CheckOptions(name="samplers/mine.py:verify", contract=contract)
+    whole = Report(options, Capabilities(), tuple(results), (words,) * 6, passed_on=parameters)
+    lines = str(whole).splitlines()
+    assert len(whole.summary.lines(0.0)) > most  # all of it is longer
+    assert len(lines) <= most
+    assert lines[len(whole.heading) + 1] == whole.summary.headline
+    assert whole.summary.counts in str(whole)
+    assert max(map(len, lines)) <= 80

@@ -11,7 +11,7 @@ from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import as_number
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
-from specref.conformance.summary import Summary, in_short, summarize, wrapped
+from specref.conformance.summary import FAILURE, PASS, Summary, in_short, summarize, wrapped
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 
@@ -461,12 +461,21 @@ class Report:
         """The verdict, how sure it is, where it fails, why, and what to do next."""
         return summarize(self)
 
+    @property
+    def answer(self) -> list[str]:
+        """The lines of the summary, of which so few are shown that the verdict stays on a screen.
+
+        With `heading` they are 25 of a pass, and 60 of a failure, at most.
+        """
+        most = FAILURE if self.exit_code else PASS
+        return self.summary.fitted(most - len(self.heading) - 1).lines(self.seconds)
+
     def __repr__(self) -> str:
         """The verdict, where and why, in one line: what `assert check(…)` shows."""
         return f"<{in_short(self)}>"
 
     def __str__(self) -> str:
-        return "\n".join([*self.heading, "", *self.summary.lines(self.seconds)])
+        return "\n".join([*self.heading, "", *self.answer])
 
 
 def _tried(result: CheckResult) -> bool:

@@ -329,9 +329,14 @@ def explanation_in_time(result: CheckResult, judge: Judge) -> str:
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """Warnings of edges of random numbers that are too rare to be failures."""
-    rare = (r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED)
-    return tuple(f"{result.id}: {result.message}" for result in rare)
+    """Warnings of edges of random numbers that are too rare to be failures, one for each call."""
+    rare = [r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED]
+    same: dict[str, list[CheckResult]] = {}
+    for result in rare:
+        same.setdefault(result.message.partition(" = ")[0], []).append(result)
+    return tuple(
+        f"{', '.join(one.id for one in some)}: {some[0].message}" for some in same.values()
+    )
 
 
 def printing(results: Sequence[CheckResult]) -> tuple[str, ...]:

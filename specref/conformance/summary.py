@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 WIDTH, INDENT = 80, "  "
 FEW, FRAMES, LEFT_OUT = 6, 8, 3
 """How many failures, lines of a traceback and untried situations are shown."""
+PASS, FAILURE = 25, 60
+"""The most lines of a report, heading included, so that its verdict is on the screen."""
+LEAST: Mapping[str, int] = {"warnings": 2, "untried": 2, "also": 3, "where": 16, "cause": 6}
+"""Sections that are cut to keep to that, in this order, and the least lines that they keep."""
+REST = "… -v shows the rest"
 SHORT = 150
 """Characters of a message beside others."""
 HEADLINES: Mapping[Finding, str] = {
@@ -89,6 +94,18 @@ class Summary:
     warnings: tuple[str, ...] = ()
     counts: str = ""
     next: tuple[str, ...] = ()
+
+    def fitted(self, most: int) -> "Summary":
+        """The same in so many lines, if cutting what `LEAST` names is enough."""
+        fitted, over = self, len(self.lines(0.0)) - most
+        for name, least in LEAST.items():
+            section = getattr(self, name)
+            left = max(least, len(section) - over)
+            if over > 0 and left < len(section):
+                cut: dict[str, Any] = {name: (*section[: left - 1], REST)}
+                fitted = replace(fitted, **cut)
+                over -= len(section) - left
+        return fitted
 
     def lines(self, seconds: float) -> list[str]:
         """All of it, a section after the other, and how long it took."""
@@ -245,7 +262,15 @@ def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
         if why and why not in shown.message:
             yield from wrapped(why)
     trace = next((one.traceback for one in [shown, *report.failures] if one.traceback), ())
-    yield from trace[-FRAMES:]
+    yield from map(_narrow, trace[-FRAMES:])
+
+
+def _narrow(line: str) -> str:
+    """A line of a traceback in one of the screen: of a path, its end and the number are kept."""
+    most, file = WIDTH - len(INDENT), '  File "'
+    if len(line) > most and line.startswith(file):
+        return f"{file}…{line[len(line) - most + len(file) + 1 :]}"
+    return _cut(line, most)
 
 
 def _located(shown: CheckResult) -> Iterator[str]:

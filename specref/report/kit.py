@@ -54,7 +54,7 @@ def kit_report(report: Report, *, verbose: bool = False) -> RenderableType:
     known = report.counts[Status.EXPECTED_FAILURE]
     style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
     parts: list[RenderableType] = [*(Prose(line, "dim") for line in report.heading), ""]
-    text = Text("\n".join(said.lines(report.seconds)))
+    text = Text("\n".join(said.lines(report.seconds) if verbose else report.answer))
     text.highlight_regex(f"^{re.escape(said.headline)}", style)
     text.highlight_regex("(?m)^[A-Z ]{5,}(?=  )", "bold")
     return Group(*parts, text, *(_details(report) if verbose else ()))
