@@ -10,7 +10,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -1021,3 +1021,18 @@ def test_bad_input(changed, message):
     given = {"p_rows": np.full((2, 3), 1 / 3), "q_rows": np.full((1, 3), 1 / 3), "drafts": (0,)}
     with pytest.raises(ValueError, match=message):
         probe_verify(sampler(scalars, choice), **(given | changed))
+
+
+def test_what_is_the_same_for_all_numbers_needs_none_of_them() -> None:
+    rng = np.random.default_rng(1)
+    weights = np.array([0.0, 0.25, 0.0, 0.75])
+
+    def raced() -> Iterator[int]:
+        arrivals = np.log(weights / rng.exponential(size=4))
+        yield int(np.argmax(arrivals))
+        yield int(0 * rng.random() == 0)
+
+    found = probe(raced)
+    assert found.distribution == pytest.approx({(1, 1): 0.25, (3, 1): 0.75})
+    assert len(found.cells) == 2
+    assert found.error_bound < 1e-11  # nothing is taken to be nearly certain

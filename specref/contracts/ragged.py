@@ -257,9 +257,10 @@ def padded(raw: Any, batch: Batch) -> Any:
         array = np.where(np.arange(array.shape[1]) < length[:, None], array, NO_TOKEN)
     if (array[:, columns + 1 :] >= 0).any():
         return array, length
-    missing = max(0, columns + 1 - array.shape[1])
-    whole = np.pad(array, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
-    return whole[:, : columns + 1], length
+    missing = columns + 1 - array.shape[1]
+    if missing <= 0:
+        return array[:, : columns + 1].copy(), length
+    return np.pad(array, ((0, 0), (0, missing)), constant_values=NO_TOKEN), length
 
 
 def brief(lens: Ints) -> str:

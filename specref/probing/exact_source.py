@@ -75,9 +75,13 @@ class ExactSource(Source, Comparisons):
 
     def settled(self, number: Lazy) -> float:
         """The value of a number, drawn now if needed; ignores decisions made during the run."""
+        if number.constant is not None:
+            return number.constant
         coin = number.coin
         if coin.settled is None:
-            coin.settled = coin.value(int(self._spare.integers(1 << coin.bits)))
+            coin.settled = coin.value(int(self._spare.random() * 2.0**coin.bits))
+        if not number.steps:
+            return coin.settled
         with quiet():
             return number.at(coin.settled)
 

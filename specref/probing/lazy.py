@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -47,14 +48,22 @@ class Coin:
 
     def value(self, cell: int) -> float:
         """The number, for one multiple of 2^-bits."""
-        if self.exponential:
-            return -math.log1p(-max(cell, 0.5) / 2**self.bits)
-        return float(cell / 2**self.bits)
+        return _value(cell, self.bits, self.exponential)
 
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the greatest value."""
-        return self.value(self.low), self.value(self.high - 1)
+        return _ends(self.low, self.high, self.bits, self.exponential)
+
+
+def _value(cell: int, bits: int, exponential: bool) -> float:
+    return -math.log1p(-max(cell, 0.5) / 2**bits) if exponential else float(cell / 2**bits)
+
+
+@lru_cache(1024)
+def _ends(low: int, high: int, bits: int, exponential: bool) -> tuple[float, float]:
+    """Cached: the numbers of a large row have the same, until they are compared."""
+    return _value(low, bits, exponential), _value(high - 1, bits, exponential)
 
 
 def quiet() -> np.errstate:
@@ -92,12 +101,30 @@ class Comparisons(Protocol):
 
 
 class Lazy:
-    """A monotone function of one coin."""
+    """A monotone function of one coin.
 
-    __slots__ = ("coin", "comparisons", "decided", "defined", "steps")
+    Parameters
+    ----------
+    coin : Coin
+    comparisons : Comparisons
+    steps : tuple of callable
+        Arithmetic on the number of the coin.
+    constant : float, optional
+        The value, if it is the same for every number of the coin, such as 0 / E. Most of a large
+        vocabulary is that, and needs no coin to be compared.
+    """
 
-    def __init__(self, coin: Coin, comparisons: Comparisons, steps: tuple[Step, ...] = ()) -> None:
+    __slots__ = ("coin", "comparisons", "constant", "decided", "defined", "steps")
+
+    def __init__(
+        self,
+        coin: Coin,
+        comparisons: Comparisons,
+        steps: tuple[Step, ...] = (),
+        constant: float | None = None,
+    ) -> None:
         self.coin, self.comparisons, self.steps = coin, comparisons, steps
+        self.constant = constant
         self.decided: dict[tuple[Order, Any], bool] = {}
         self.defined = False
 
@@ -121,7 +148,13 @@ class Lazy:
 
     def then(self, step: Step) -> "Lazy":
         """The number after one more monotone step of arithmetic."""
-        return Lazy(self.coin, self.comparisons, (*self.steps, step))
+        if self.constant is None:
+            return Lazy(self.coin, self.comparisons, (*self.steps, step))
+        with quiet():
+            return self._always(float(step(self.constant)))
+
+    def _always(self, constant: float) -> "Lazy":
+        return Lazy(self.coin, self.comparisons, (lambda value: constant,), constant)
 
     def check_defined(self) -> None:
         """Raise for a function that is NaN at some values: comparisons with it may flip twice.
@@ -143,8 +176,15 @@ class Lazy:
             return NotImplemented
         number = float(exact)
         if reflected:
-            return self.then(lambda value: ufunc(number, value))
-        return self.then(lambda value: ufunc(value, number))
+            result = self.then(lambda value: ufunc(number, value))
+        else:
+            result = self.then(lambda value: ufunc(value, number))
+        if self.constant is None and (number == 0 or math.isinf(number)):
+            # A monotone function that is the same at both ends is so between them.
+            with quiet():
+                first, last = (float(result.at(end)) for end in self.coin.ends)
+            return self._always(first) if first == last else result
+        return result
 
     def _one_sign(self) -> "Lazy":
         if self.plain is not None:
@@ -228,13 +268,23 @@ class Lazy:
         )
 
     def __eq__(self, other: object) -> Any:
+        if isinstance(other, Lazy) and other.constant is not None:
+            other = other.constant
         if isinstance(other, Lazy):
             return self is other
-        return NotImplemented if as_number(other) is None else False
+        number = as_number(other)
+        if number is None:
+            return NotImplemented
+        return self.constant is not None and self.constant == number
 
     __hash__ = object.__hash__
 
     def _compare(self, other: object, order: Order, between: Callable[["Lazy"], bool]) -> Any:
+        if isinstance(other, Lazy) and other.constant is not None:
+            other = other.constant
+        if self.constant is not None:
+            number = None if isinstance(other, Lazy) else as_number(other)
+            return NotImplemented if number is None else bool(order(self.constant, number))
         if type(other) is float:  # most are, and of a large vocabulary many are equal
             known = self.decided.get((order, other))
             if known is not None and self.comparisons.is_running():
@@ -288,6 +338,8 @@ class Lazy:
 def as_number(value: object) -> float | Fraction | None:
     """A plain number, of Python, NumPy or a tensor of one element; None for anything else."""
     if isinstance(value, Lazy):
+        if value.constant is not None:
+            return value.constant
         if (plain := value.plain) is not None:
             return plain
         raise EscapedError(f"numbers of {value.coin.call} are combined")

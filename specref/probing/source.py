@@ -2,8 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -83,17 +84,21 @@ class Source(ABC):
     def _filled(self, request: Request) -> Numbers:
         self.calls += 1
         numbers: Numbers = np.empty(request.call.shape, dtype=self.dtype)
-        for place in np.ndindex(numbers.shape):
-            numbers[place] = self._asked(request)
+        numbers.ravel()[:] = self._several(request, numbers.size)
         return numbers
 
     def _asked(self, request: Request) -> Any:
-        self.requests.append(request)
+        return self._several(request, 1)[0]
+
+    def _several(self, request: Request, count: int) -> list[Any]:
+        """The answers to one request after another: of a large vocabulary there are many."""
+        first = len(self.requests)
+        self.requests += [request] * count
         if len(self.requests) > MOST_REQUESTS:
             raise CannotInterpretError(
                 f"{request.call}: more than {MOST_REQUESTS:,} numbers a run"
             )
-        return self._answer(len(self.requests) - 1, request)
+        return [self._answer(index, request) for index in range(first, first + count)]
 
     @abstractmethod
     def _answer(self, index: int, request: Request) -> Any:
@@ -116,21 +121,36 @@ class Given(Source):
         super().__init__()
         self._given, self._raced = answer, raced
 
-    def _asked(self, request: Request) -> Any:
+    def _several(self, request: Request, count: int) -> list[Any]:
         reading = self._raced.get(request.call.site)
         if reading is None or request.kind not in ("uniform", "exponential"):
-            return super()._asked(request)
+            return super()._several(request, count)
         if reading == BOXES:
-            return -math.log1p(-super()._asked(Request("uniform", request.call, request.bits)))
-        noise = super()._asked(Request("exponential", request.call, request.bits))
-        step = 2.0**-request.bits
-        return on_grid(min(max(READINGS[reading](noise), step), 1 - step), request.bits)
+            drawn = super()._several(Request("uniform", request.call, request.bits), count)
+            return [-math.log1p(-uniform) for uniform in drawn]
+        drawn = super()._several(Request("exponential", request.call, request.bits), count)
+        step, read = 2.0**-request.bits, READINGS[reading]
+        within = (min(max(read(noise), step), 1 - step) for noise in drawn)
+        return [on_grid(uniform, request.bits) for uniform in within]
 
     def _answer(self, index: int, request: Request) -> Any:
         answer = self._given(index, request)
         if request.kind == "uniform":
             return on_grid(answer, request.bits)
         return answer
+
+
+def counted(requests: Iterable[Request]) -> list[tuple[Request, int]]:
+    """Requests, each with how often it was made in a row: of a large array that is one.
+
+    Examples
+    --------
+    >>> one = Request("uniform", Call("rand", (2,), "a.py:1"))
+    >>> [count for _, count in counted([one, one])]
+    [2]
+    """
+    rows = (list(row) for _, row in groupby(requests, key=id))
+    return [(row[0], len(row)) for row in rows]
 
 
 def on_grid(uniform: float, bits: int) -> float:

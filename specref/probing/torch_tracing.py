@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from specref.probing.calls import EscapedError
 from specref.probing.lazy import Lazy
@@ -31,7 +30,9 @@ class Memory:
         )
 
     def read(self, value: Any) -> Any:
-        """The operand for NumPy: an array for a tensor, any other value unchanged."""
+        """The operand for NumPy: an array for a tensor, also within lists; others unchanged."""
+        if isinstance(value, tuple | list):
+            return type(value)(map(self.read, value))
         if not isinstance(value, torch.Tensor):
             return value
         found = self._cells.get(_address(value))
@@ -81,12 +82,14 @@ def traced(memory: Memory, func: Any, args: tuple[Any, ...], options: dict[str, 
     calculate = OPERATIONS.get(name.removesuffix("_") if in_place else name)
     if calculate is None or "out" in options or options.get("rounding_mode"):
         raise EscapedError(f"torch operation {name} on numbers still to be drawn")
-    result = calculate(*tree_map(memory.read, args), **_relevant(memory, options))
+    result = calculate(*map(memory.read, args), **_relevant(memory, options))
     if in_place:
         memory.assign(args[0], result)
         return args[0]
-    like = next(leaf for leaf in tree_leaves(args) if memory.holds(leaf))
-    return tree_map(lambda part: memory.new(np.asarray(part), like), result)
+    like = next(one for one in _tensors(args) if memory.holds(one))
+    if isinstance(result, tuple):
+        return tuple(memory.new(np.asarray(part), like) for part in result)
+    return memory.new(np.asarray(result), like)
 
 
 class PythonExits(TorchFunctionMode):
