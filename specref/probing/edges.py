@@ -135,6 +135,16 @@ def middle_edges(program: Program, p_rows: Floats, drafts: Tokens) -> tuple[Edge
     For laws over so many tokens that paths cannot be followed: sums over many tokens are rounded
     more, so that more numbers misbehave. Nothing is found where a run draws more numbers than can
     be given, as noise for each token.
+
+    >>> import numpy as np
+    >>> def verify(target_probs, draft_probs, draft_tokens, *, rng):
+    ...     ends = np.cumsum(target_probs[0, 0], dtype=np.float32)
+    ...     return np.array([[(ends <= rng.random()).sum(), -1]]), np.array([1])
+    >>> p = np.append(np.arange(1.0, 9000) ** -2, 0) * np.ones((2, 1))
+    >>> p /= p.sum(axis=1, keepdims=True)
+    >>> program = verification_program(verify, p, p[:1], (0,))
+    >>> [f"{event.chance:.0e}" for event in middle_edges(program, p, (0,))]
+    ['5e-05']
     """
     try:
         return tuple(_events(program, MIDDLE, p_rows, drafts, ()))

@@ -27,7 +27,11 @@ def none(temperature: Floats) -> Floats:
 
 
 def behind_padding(temperature: Floats) -> Floats:
-    """Two ranks, each padded to a power of two; temperatures are filled in without gaps."""
+    """Two ranks, each padded to a power of two; temperatures are filled in without gaps.
+
+    >>> behind_padding(np.array([0.5, 0.6, 0.7, 0.8, 0.9])).tolist()
+    [0.5, 0.6, 0.7, 0.9, -1.0]
+    """
     half = -(-len(temperature) // RANKS)
     width = 1 << (half - 1).bit_length() if half else 0
     filled = np.full(RANKS * width, PADDING)

@@ -31,13 +31,7 @@ def models_folder() -> Path:
 
 
 def folder_of(name: str, dtype: str = "float32", root: Path | None = None) -> Path:
-    """The folder of a published model; it need not be there.
-
-    Examples
-    --------
-    >>> folder_of("smollm2-135m", root=Path("/models")).as_posix()
-    '/models/smollm2-135m/float32'
-    """
+    """The folder of a published model; it need not be there."""
     return (models_folder() if root is None else root) / name / dtype
 
 
@@ -61,14 +55,10 @@ def converted(root: Path | None = None) -> list[str]:
 def convert_all(root: Path, tell: Callable[[str], None]) -> None:
     """Convert what is missing; `tell` is given a line before each piece of work.
 
-    Raises
-    ------
-    ImportError
-        A package is not installed.
-    OSError
-        The disk has too little room.
-    ValueError
-        A file has another SHA-256, or what was written does not give the same logits.
+    * raises `ImportError`: A package is not installed.
+    * raises `OSError`: The disk has too little room.
+    * raises `ValueError`: A file has another SHA-256, or what was written does not give the same
+      logits.
     """
     missing = [(name, dtype) for name in MODELS for dtype in DTYPES]
     missing = [one for one in missing if not is_converted(*one, root=root)]
@@ -88,10 +78,7 @@ def convert_all(root: Path, tell: Callable[[str], None]) -> None:
 def joined(model: Published, destination: Path) -> Path:
     """Join the parts of a model's file and check it.
 
-    Raises
-    ------
-    ValueError
-        The SHA-256 is another.
+    * raises `ValueError`: The SHA-256 is another.
     """
     digest = hashlib.sha256()
     unfinished = destination.with_name(f"{destination.name}.partial")

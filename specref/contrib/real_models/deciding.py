@@ -36,12 +36,9 @@ TINY = 1e-300
 class Decided:
     """How many blocks were decided twice.
 
-    Attributes
-    ----------
-    iterations, different, unexplained : int
-        Unexplained is a difference although no decision was within `NEAR` of its border.
-    examples : list of str
-        The first differences, and all that are unexplained.
+    * `iterations`, `different`, `unexplained`: Unexplained is a difference although no decision
+      was within `NEAR` of its border.
+    * `examples`: The first differences, and all that are unexplained.
     """
 
     iterations: int = 0
@@ -67,17 +64,9 @@ class Decided:
 class FromCoins(Chance):
     """Decides by the random numbers of one row and iteration, and keeps the narrowest decision.
 
-    Parameters
-    ----------
-    coins : Coins
-        Of the row alone: `accept` of shape (1, K) and `final`.
-    drafted : int
-        How many drafts there are: the sample after them spends `final`.
-
-    Attributes
-    ----------
-    narrowest : (float, str)
-        How far a number was from changing a decision, and where.
+    * `coins`: Of the row alone: `accept` of shape (1, K) and `final`.
+    * `drafted`: How many drafts there are: the sample after them spends `final`.
+    * `narrowest`: How far a number was from changing a decision, and where.
     """
 
     def __init__(self, coins: Coins, drafted: int) -> None:
@@ -127,15 +116,8 @@ class FromCoins(Chance):
 class Facts:
     """What a block was decided by.
 
-    Attributes
-    ----------
-    laws : mapping from tuple of int to ndarray
-        p after some first tokens of the block, as far as known.
-    proposal : Proposal or None
-    row, drafted : int
-        Of the proposal.
-    seed, iteration : int
-    ends : frozenset of int
+    * `laws`: p after some first tokens of the block, as far as known.
+    * `row`, `drafted`: Of the proposal.
     """
 
     laws: Mapping[Tokens, Floats]

@@ -15,26 +15,11 @@ BLOCK = 32
 def rounded_weights(weights: Tensor, bits: int, block: int = BLOCK) -> Tensor:
     """Round to 2**bits levels, evenly from the least to the largest of each block of a row.
 
-    Parameters
-    ----------
-    weights : Tensor, shape (..., columns)
-        The columns are a multiple of `block`.
-    bits : int
-        1 to 8.
-    block : int
+    * `weights`: The columns are a multiple of `block`.
+    * `bits`: 1 to 8.
+    * returns: Of the same shape and dtype.
+    * raises `ValueError`: `bits` is out of range, or the columns are no multiple of `block`.
 
-    Returns
-    -------
-    Tensor
-        Of the same shape and dtype.
-
-    Raises
-    ------
-    ValueError
-        `bits` is out of range, or the columns are no multiple of `block`.
-
-    Examples
-    --------
     >>> rounded_weights(torch.tensor([0.0, 0.4, 0.9, 3.0]), bits=2, block=4)
     tensor([0., 0., 1., 3.])
     """
@@ -52,19 +37,7 @@ def rounded_weights(weights: Tensor, bits: int, block: int = BLOCK) -> Tensor:
 
 @torch.no_grad()
 def rounded(model: "PreTrainedModel", bits: int = 3, block: int = BLOCK) -> "PreTrainedModel":
-    """A copy whose matrices are rounded, those with rows that split into blocks.
-
-    Examples
-    --------
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> config = LlamaConfig(
-    ...     vocab_size=5, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-    ...     num_attention_heads=2,
-    ... )
-    >>> drafter = rounded(LlamaForCausalLM(config), bits=1, block=8)
-    >>> drafter.model.embed_tokens.weight[0].unique().numel()
-    2
-    """  # fmt: skip
+    """A copy whose matrices are rounded, those with rows that split into blocks."""
     drafter = copy.deepcopy(model)
     for weights in drafter.parameters():
         if weights.ndim == 2 and not weights.shape[1] % block:
@@ -75,28 +48,10 @@ def rounded(model: "PreTrainedModel", bits: int = 3, block: int = BLOCK) -> "Pre
 def first_layers(model: "PreTrainedModel", layers: int) -> "PreTrainedModel":
     """The first layers, with the model's own final norm and head: early exit.
 
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        With `model.model.layers`, as Llama and its relatives have.
-    layers : int
-        Less than the model has.
-
-    Raises
-    ------
-    ValueError
-        `layers` is out of range.
-
-    Examples
-    --------
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> config = LlamaConfig(
-    ...     vocab_size=5, hidden_size=8, intermediate_size=8, num_hidden_layers=3,
-    ...     num_attention_heads=2,
-    ... )
-    >>> len(first_layers(LlamaForCausalLM(config), 2).model.layers)
-    2
-    """  # fmt: skip
+    * `model`: With `model.model.layers`, as Llama and its relatives have.
+    * `layers`: Less than the model has.
+    * raises `ValueError`: `layers` is out of range.
+    """
     config: Any = copy.deepcopy(model.config)
     if not 1 <= layers < config.num_hidden_layers:
         raise ValueError(f"layers = {layers}: expected 1 to {config.num_hidden_layers - 1}")

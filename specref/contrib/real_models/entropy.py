@@ -77,26 +77,11 @@ class EntropyReport:
 class EntropyMartingale:
     """Bets on every token of a text that p is not its law, based on surprise alone.
 
-    Parameters
-    ----------
-    alpha : float
-        The probability that a text from p is ever called lossy, however often one looks.
+    * `alpha`: The probability that a text from p is ever called lossy, however often one looks.
+    * `log_wealth`: Logarithm of the wealth of the bet on each of `STAKES`.
+    * `impossible`: The first token that p excludes.
+    * raises `ValueError`: `alpha` is not in (0, 1).
 
-    Attributes
-    ----------
-    tokens : int
-    log_wealth : ndarray
-        Logarithm of the wealth of the bet on each of `STAKES`.
-    impossible : str or None
-        The first token that p excludes.
-
-    Raises
-    ------
-    ValueError
-        `alpha` is not in (0, 1).
-
-    Examples
-    --------
     >>> martingale = EntropyMartingale(alpha=1e-3)
     >>> rng = np.random.default_rng(0)
     >>> for token in rng.choice(3, size=1000, p=[0.4, 0.3, 0.3]):
@@ -124,19 +109,10 @@ class EntropyMartingale:
     def observe(self, p: ArrayLike, token: SupportsIndex) -> None:
         """Bet on one token, in time O(V).
 
-        Parameters
-        ----------
-        p : array_like, shape (V,)
-            The target's law of the token given all tokens before it, as the sampler used it.
-            It is normalised if its sum is within 1e-6 of 1, as in single precision.
-        token : int
-
-        Raises
-        ------
-        TypeError
-            A row of no numbers, or a token that is no integer.
-        ValueError
-            `p` is no distribution, or the token id is out of range.
+        * `p`: The target's law of the token given all tokens before it, as the sampler used it. It
+          is normalised if its sum is within 1e-6 of 1, as in single precision.
+        * raises `TypeError`: A row of no numbers, or a token that is no integer.
+        * raises `ValueError`: `p` is no distribution, or the token id is out of range.
         """
         row, index = as_row(p, "p"), as_index(token, "token")
         _check(row, index)
@@ -157,10 +133,7 @@ class EntropyMartingale:
     def report(self) -> EntropyReport:
         """The evidence so far.
 
-        Raises
-        ------
-        ValueError
-            Nothing was observed.
+        * raises `ValueError`: Nothing was observed.
         """
         if not self.tokens:
             raise ValueError("nothing was observed: expected at least one token")

@@ -31,14 +31,9 @@ The interval of a count is wider: 0.17 for 368 drafts at level 1e-6."""
 class Proposal:
     """What was drafted in an iteration.
 
-    Attributes
-    ----------
-    rows : list of int
-        The texts that it was drafted for.
-    drafts : Drafts
-        Its laws in float32.
-    psi : Tensor, shape (2, R, K), optional
-        Bounds of the law of each draft, where the drafter declares none but can bound it.
+    * `rows`: The texts that it was drafted for.
+    * `drafts`: Its laws in float32.
+    * `psi`: Bounds of the law of each draft, where the drafter declares none but can bound it.
     """
 
     rows: list[int]
@@ -49,11 +44,7 @@ class Proposal:
 class Recorder:
     """A drafter whose proposals are kept; what it is given may have been spoiled before.
 
-    Parameters
-    ----------
-    drafter : Drafter
-    spoiled : callable, optional
-        From drafts to the drafts that are handed on.
+    * `spoiled`: From drafts to the drafts that are handed on.
     """
 
     def __init__(self, drafter: Drafter, spoiled: Callable[[Drafts], Drafts] | None) -> None:
@@ -123,13 +114,7 @@ class Tightening:
 class Made:
     """A batch of texts.
 
-    Attributes
-    ----------
-    prompts : list of list of int
-    seeds : list of int
-    generation : Generation
-    proposals : list of Proposal
-        One for each iteration in which something was drafted.
+    * `proposals`: One for each iteration in which something was drafted.
     """
 
     prompts: list[list[int]]
@@ -141,13 +126,7 @@ class Made:
 class Generator:
     """A method on a pair with a setting; its drafter is built once.
 
-    Parameters
-    ----------
-    pair : Pair
-    method : str
-        As in `Pair.methods`.
-    setting : Setting
-    lookahead : int
+    * `method`: As in `Pair.methods`.
     """
 
     def __init__(
@@ -173,17 +152,10 @@ class Generator:
     ) -> Made:
         """Generate a batch.
 
-        Parameters
-        ----------
-        prompts : sequence of sequence of int
-        seeds : sequence of int
-            One for each prompt.
-        tokens : int
-            Of each text, at most.
-        planted : mapping from str to callable
-            What stands in the decode loop instead of its functions.
-        spoiled : callable, optional
-            What drafts become before they are verified.
+        * `seeds`: One for each prompt.
+        * `tokens`: Of each text, at most.
+        * `planted`: What stands in the decode loop instead of its functions.
+        * `spoiled`: What drafts become before they are verified.
         """
         target = self.pair.target
         recorder = None if self.drafter is None else Recorder(self.drafter, spoiled)

@@ -32,17 +32,11 @@ token must be for rounding to explain that one of them keeps it."""
 class Spot:
     """A token of a text: where it is in its block, and what was drafted there.
 
-    Attributes
-    ----------
-    index : int
-        In the text.
-    position, drafted, prefix : int
-        In the block; how many drafts that had, and how many of them were kept.
-    proposal : Proposal or None
-    row : int
-        Of the proposal.
-    iteration : int
-        Of the decode loop.
+    * `index`: In the text.
+    * `position`, `drafted`, `prefix`: In the block; how many drafts that had, and how many of them
+      were kept.
+    * `row`: Of the proposal.
+    * `iteration`: Of the decode loop.
     """
 
     index: int
@@ -153,15 +147,7 @@ def _judge_text(tally: Tally, text: Text, logits: Sequence[Floats], method: str)
 
 
 def coarse(p: Tensor, q: Tensor, token: int, last: bool, head: int = HEAD) -> Rows:
-    """The laws of one token over the likeliest ids and of all others as one, which comes last.
-
-    Examples
-    --------
-    >>> p, q = torch.tensor([[0.4, 0.1, 0.3, 0.2], [0.1, 0.5, 0.3, 0.1]])
-    >>> coarse(p, q, 3, False, head=2)
-    Rows(p=tensor([0.1000, 0.3000, 0.6000]), q=tensor([0.5000, 0.3000, 0.2000]), \
-tokens=tensor(2), last=tensor(False))
-    """
+    """The laws of one token over the likeliest ids and of all others as one, which comes last."""
     ids = (p + q).topk(min(head, len(p))).indices.sort().values
     place = int(torch.searchsorted(ids, token))
     inside = place < len(ids) and int(ids[place]) == token

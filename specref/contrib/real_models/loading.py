@@ -20,12 +20,7 @@ SURPRISED = 4.0  # nats a token above random tokens: random weights have few, an
 class Loaded:
     """A model with its tokenizer.
 
-    Attributes
-    ----------
-    name : str
-        For tables.
-    model : transformers.PreTrainedModel
-    tokenizer : transformers tokenizer
+    * `name`: For tables.
     """
 
     name: str
@@ -36,11 +31,7 @@ class Loaded:
 def check_folder(folder: str | Path, name: str) -> Path:
     """Raise `ValueError` unless a folder has a configuration, weights and a tokenizer.
 
-    Parameters
-    ----------
-    folder : path
-    name : str
-        Of the argument, for messages.
+    * `name`: Of the argument, for messages.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -59,20 +50,11 @@ def load(
 ) -> Loaded:
     """Load a model and its tokenizer from a folder, never from the network.
 
-    Parameters
-    ----------
-    folder : path
-    name : str
-        Of the argument, for messages: "target" or "drafter".
-    device, dtype : str
-        Where the model goes, and in what it calculates.
-    label : str
-        For tables; the name of the folder by default.
-
-    Raises
-    ------
-    ValueError
-        A part is missing or cannot be read, or the tokenizer is another model's.
+    * `name`: Of the argument, for messages: "target" or "drafter".
+    * `device`, `dtype`: Where the model goes, and in what it calculates.
+    * `label`: For tables; the name of the folder by default.
+    * raises `ValueError`: A part is missing or cannot be read, or the tokenizer is another
+      model's.
     """
     path, told = check_folder(folder, name), f"{name} = {folder}"
     tokenizer, model = _read(path, told, dtype)

@@ -25,12 +25,7 @@ BITS, KEPT_LAYERS = 3, 24
 class Pair:
     """A target and a drafter, loaded.
 
-    Attributes
-    ----------
-    name : str
-    target, drafter : Loaded
-    methods : tuple of str
-        Those of `generate`; "block" is "standard", verified by block.
+    * `methods`: Those of `generate`; "block" is "standard", verified by block.
     """
 
     name: str
@@ -50,10 +45,7 @@ class Pair:
 def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
     """Put two models together, with the methods that their vocabularies allow.
 
-    Raises
-    ------
-    ValueError
-        The vocabularies share no token, or the models are on different devices.
+    * raises `ValueError`: The vocabularies share no token, or the models are on different devices.
     """
     if target.model.device != drafter.model.device:
         raise ValueError(
@@ -91,10 +83,7 @@ def shared_tokens(target: Loaded, drafter: Loaded) -> int:
 class Published:
     """The published pairs on one device, each model loaded when it is first needed.
 
-    Raises
-    ------
-    ImportError
-        The models are not converted.
+    * raises `ImportError`: The models are not converted.
     """
 
     def __init__(self, device: str = "cpu", dtype: str = "float32") -> None:
@@ -113,10 +102,8 @@ class Published:
 def folders_pair(target: str | Path, drafter: str | Path, device: str, dtype: str) -> Pair:
     """A pair from two local folders, both of which are looked at before one is loaded.
 
-    Raises
-    ------
-    ValueError
-        A folder is no whole model, a cache cannot be cropped, or the two do not go together.
+    * raises `ValueError`: A folder is no whole model, a cache cannot be cropped, or the two do not
+      go together.
     """
     named = {"target": target, "drafter": drafter}
     for name, folder in named.items():

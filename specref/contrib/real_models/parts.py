@@ -22,24 +22,11 @@ LIST = "parts.json"
 def split(root: Path, into: Path, dtype: str = "bfloat16", size: int = SIZE) -> list[Path]:
     """Cut every converted model into parts.
 
-    Parameters
-    ----------
-    root, into : path
-        Of the converted models; where parts go.
-    dtype : str
-        Which of the two conversions.
-    size : int
-        Bytes of a part, at most.
-
-    Returns
-    -------
-    list of path
-        The parts and the list of each model.
-
-    Raises
-    ------
-    FileNotFoundError
-        A model is not converted.
+    * `root`, `into`: Of the converted models; where parts go.
+    * `dtype`: Which of the two conversions.
+    * `size`: Bytes of a part, at most.
+    * returns: The parts and the list of each model.
+    * raises `FileNotFoundError`: A model is not converted.
     """
     written = []
     for name in MODELS:
@@ -67,17 +54,9 @@ def split(root: Path, into: Path, dtype: str = "bfloat16", size: int = SIZE) -> 
 def join(source: Path, root: Path) -> list[Path]:
     """Put together every model whose parts are all there.
 
-    Returns
-    -------
-    list of path
-        The folders, those that were there before included.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no list of parts, or a part is missing.
-    ValueError
-        A file has another SHA-256 than the one that was cut.
+    * returns: The folders, those that were there before included.
+    * raises `FileNotFoundError`: There is no list of parts, or a part is missing.
+    * raises `ValueError`: A file has another SHA-256 than the one that was cut.
     """
     places = [(name, dtype) for name in MODELS for dtype in DTYPES]
     listed = [(*one, source.joinpath(*one)) for one in places]

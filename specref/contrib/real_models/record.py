@@ -17,21 +17,9 @@ DIGITS = 10
 class Record:
     """Rows of the table, read from a file if it exists.
 
-    Parameters
-    ----------
-    path : path
-
-    Attributes
-    ----------
-    rows : dict
-        {case: tally}
-    parts : dict
-        What else is recorded, by name.
-
-    Raises
-    ------
-    ValueError
-        The file is no such record.
+    * `rows`: {case: tally}
+    * `parts`: What else is recorded, by name.
+    * raises `ValueError`: The file is no such record.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -40,10 +40,7 @@ def minutes(record: Record, lacking: Sequence[tuple[Case, int]], pair: Pair) -> 
 def prompts_of(pair: Pair) -> list[list[int]]:
     """The prompts in the target's tokens.
 
-    Raises
-    ------
-    ValueError
-        A prompt and its text are longer than a model can read.
+    * raises `ValueError`: A prompt and its text are longer than a model can read.
     """
     rows = [pair.target.tokenizer.encode(prompt) for prompt in PROMPTS]
     for role, loaded in (("target", pair.target), ("drafter", pair.drafter)):

@@ -21,13 +21,7 @@ their ids, which changes nothing unless a filter keeps more."""
 
 @dataclass(frozen=True)
 class Setting:
-    """Temperature, top-k and top-p, as `shape_logits` takes them; in that order.
-
-    Examples
-    --------
-    >>> print(Setting(0.7), Setting(top_k=50), Setting(top_p=0.9), sep="; ")
-    temperature 0.7; top-k 50; top-p 0.9
-    """
+    """Temperature, top-k and top-p, as `shape_logits` takes them; in that order."""
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -49,13 +43,7 @@ class Setting:
         )
 
     def law(self, logits: ArrayLike) -> Floats:
-        """From one row of logits to its law in float64, by NumPy and `specref.distributions`.
-
-        Examples
-        --------
-        >>> Setting(top_k=1).law([0.0, 1.0, 0.5])
-        array([0., 1., 0.])
-        """
+        """From one row of logits to its law in float64, by NumPy and `specref.distributions`."""
         p = softmax(logits)
         if self.temperature != 1:
             p = with_temperature(p, self.temperature)

@@ -30,20 +30,12 @@ Make: TypeAlias = Callable[[Sequence[int], int, int], tuple[list[int], int]]
 class Path:
     """One way to generate, and what it took.
 
-    Attributes
-    ----------
-    by, method : str
-        Whose, and what.
-    sampled : bool
-        At temperature 1; else greedy.
-    texts, tokens, forwards : int
-        Forwards are of the target.
-    seconds : float
-    equal, near_ties : int
-        Greedy texts that are those of plain greedy decoding, and those that part from them where
-        the two largest logits are within `GAP`.
-    error : str or None
-        What it raised instead.
+    * `by`, `method`: Whose, and what.
+    * `sampled`: At temperature 1; else greedy.
+    * `texts`, `tokens`, `forwards`: Forwards are of the target.
+    * `equal`, `near_ties`: Greedy texts that are those of plain greedy decoding, and those that
+      part from them where the two largest logits are within `GAP`.
+    * `error`: What it raised instead.
     """
 
     by: str
@@ -83,14 +75,8 @@ def measure(
 ) -> list[Path]:
     """Every path on every prompt, sampled and greedy.
 
-    Parameters
-    ----------
-    pair : Pair
-    prompts : sequence of sequence of int
-    tokens : int
-        Of each text, at most.
-    advance : callable
-        Told what was done after each text.
+    * `tokens`: Of each text, at most.
+    * `advance`: Told what was done after each text.
     """
     found = []
     for sampled in (True, False):

@@ -25,17 +25,12 @@ MIXTURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
 class Place:
     """The drafts that were reached at one place of the blocks.
 
-    Attributes
-    ----------
-    reached, accepted : int
-    least, most : float
-        The sum of their conditional probabilities, or bounds of it.
-    low, high : list of float
-        For each of `COUNT_STAKES` the sum of log E exp(stake * accepted) at these bounds.
-    compared : int
-        Drafts of SLRS on which exact match was computed, too: it accepts a draft with p.
-    matched, gain, gain_squares : float
-        On these the sum of p, of what SLRS accepts more at least, and of the squares of that.
+    * `least`, `most`: The sum of their conditional probabilities, or bounds of it.
+    * `low`, `high`: For each of `COUNT_STAKES` the sum of log E exp(stake * accepted) at these
+      bounds.
+    * `compared`: Drafts of SLRS on which exact match was computed, too: it accepts a draft with p.
+    * `matched`, `gain`, `gain_squares`: On these the sum of p, of what SLRS accepts more at least,
+      and of the squares of that.
     """
 
     reached: int = 0
@@ -97,38 +92,22 @@ def _inside(reached: int, sums: list[float]) -> tuple[int, int]:
 class Tally:
     """Sums over the tokens of a row of the table.
 
-    Attributes
-    ----------
-    tokens, texts, iterations, target_forwards : int
-    seconds, wall : float
-        Of generating; and with judging.
-    gap, variance : float
-        Sums of log p(x) + H(p), and of the variance of log p(x).
-    wealth : list of float
-        The logarithm of what each component of `bets` has won.
-    peak : float
-        The highest log10 of their average so far.
-    found_at, counts_off_at : int or None
-        The number of tokens at which it reached 1 / `ALPHA`; and at which, batch by batch, some
-        count of accepted drafts first left its interval.
-    impossible : list of str
-        Tokens that p excludes, by more than rounding can.
-    at_cut : int
-        Tokens that p excludes by rounding of a filter's cut; nothing is bet on them.
-    places : list of Place
-    gains : list of float
-        For each of `MIXTURES`, what a token of that mixture of p with the drafter's law would win.
-    gained : int
-        At how many tokens that was computed.
-    bug_gains : dict
-        The same towards the law of the next token under bugs of `BET_BUGS`, by name.
-    bug_tokens : int
-        At how many tokens.
-    decided : Decided
-        Blocks that the listing in float64 has decided, too.
-    shaped, misshaped : int
-        Rows of logits that torch's filters and NumPy's have both shaped, and those of them that
-        came out differently, beyond `SAME`.
+    * `seconds`, `wall`: Of generating; and with judging.
+    * `gap`, `variance`: Sums of log p(x) + H(p), and of the variance of log p(x).
+    * `wealth`: The logarithm of what each component of `bets` has won.
+    * `peak`: The highest log10 of their average so far.
+    * `found_at`, `counts_off_at`: The number of tokens at which it reached 1 / `ALPHA`; and at
+      which, batch by batch, some count of accepted drafts first left its interval.
+    * `impossible`: Tokens that p excludes, by more than rounding can.
+    * `at_cut`: Tokens that p excludes by rounding of a filter's cut; nothing is bet on them.
+    * `gains`: For each of `MIXTURES`, what a token of that mixture of p with the drafter's law
+      would win.
+    * `gained`: At how many tokens that was computed.
+    * `bug_gains`: The same towards the law of the next token under bugs of `BET_BUGS`, by name.
+    * `bug_tokens`: At how many tokens.
+    * `decided`: Blocks that the listing in float64 has decided, too.
+    * `shaped`, `misshaped`: Rows of logits that torch's filters and NumPy's have both shaped, and
+      those of them that came out differently, beyond `SAME`.
     """
 
     tokens: int = 0
@@ -231,12 +210,7 @@ class Tally:
 
 
 def mixture_gains(p: Tensor, ratio: Tensor) -> Floats:
-    """The divergence of (1 - m) p + m ratio p from p, for each m of `MIXTURES`; rows are [N, V].
-
-    Returns
-    -------
-    ndarray, shape (N, mixtures)
-    """
+    """KL divergence of (1 - m) p + m ratio p from p, for each m of `MIXTURES`; rows [N, V]."""
     gains = []
     for m in MIXTURES:
         mixed = (1 - m) + m * ratio

@@ -35,15 +35,9 @@ def paths_of(pair: Pair, sampled: bool) -> tuple[Path, ...]:
 class Hugging:
     """Transformers' `generate` of a pair by one path.
 
-    Parameters
-    ----------
-    pair : Pair
-        It is not changed: the drafter is copied where Transformers would prune it.
-    path : str
-        One of `paths_of`.
-    sampled : bool
-        At temperature 1 without filters, else greedy.
-    lookahead : int
+    * `pair`: It is not changed: the drafter is copied where Transformers would prune it.
+    * `path`: One of `paths_of`.
+    * `sampled`: At temperature 1 without filters, else greedy.
     """
 
     def __init__(self, pair: Pair, path: Path, sampled: bool, lookahead: int) -> None:

@@ -47,13 +47,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean":
-        """Of at least two values.
-
-        Examples
-        --------
-        >>> Mean.of([1.0, 3.0])
-        Mean(mean=2.0, error=1.0)
-        """
+        """Of at least two values."""
         array = np.array(values)
         return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(len(array))))
 
@@ -104,13 +98,7 @@ def returned(loaded: Loaded, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def contexts_of(texts: Sequence[str]) -> list[str]:
-    """Starts of texts, each some words longer than the one before.
-
-    Examples
-    --------
-    >>> contexts_of(["one two three four five six seven"])
-    ['one two three', 'one two three four five six']
-    """
+    """Starts of texts, each some words longer than the one before."""
     found = []
     for text in texts:
         words = text.split(" ")

@@ -143,7 +143,11 @@ def site(step: Step) -> Record:
 
 
 def block_key(block: Tokens) -> str:
-    """Token ids with spaces between them."""
+    """Token ids with spaces between them.
+
+    >>> block_key((0, 12))
+    '0 12'
+    """
     return " ".join(map(str, block))
 
 

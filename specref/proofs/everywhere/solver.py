@@ -273,7 +273,13 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
 
 
 def parts_of(system: System, order: Iterable[Polynomial]) -> list[System]:
-    """The clauses in parts that share no variable, those with the first of `order` first."""
+    """The clauses in parts that share no variable, those with the first of `order` first.
+
+    >>> from specref.proofs.everywhere.polynomials import plus, variable
+    >>> sums = [next(iter(plus(variable(v), variable(v + 1)).powers)) for v in (0, 2, 1, 6)]
+    >>> parts_of({one: signs.POSITIVE for one in sums}, sums[3:])
+    [{x6 + x7: 4}, {x0 + x1: 4, x2 + x3: 4, x1 + x2: 4}]
+    """
     part: dict[int, int] = {}
 
     def first(v: int) -> int:

@@ -101,6 +101,9 @@ def log_choose(n: int | Ints, k: Ints | Floats) -> Floats:
     """The logarithm of how many ways there are to choose k of n; -inf for k = -1 and k = n + 1.
 
     `scipy.stats` has the laws that are made of it, but is slow to import.
+
+    >>> np.exp(log_choose(4, np.array([-1, 0, 2, 4, 5]))).round(9)
+    array([0., 1., 6., 1., 0.])
     """
     return np.asarray(-scipy.special.betaln(k + 1, n - k + 1) - np.log1p(n))
 
