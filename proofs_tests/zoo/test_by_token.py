@@ -11,7 +11,7 @@ from specref.distributions import Probability
 from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.rules import RULES
 from specref.theory import psi
-from specref.vocabulary import Tokens, Vocabulary, intersection
+from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import ALL, ExactFixture, fixtures_for, total_variation_on
 
 F = Fraction
@@ -85,28 +85,6 @@ def test_mismatched_lookahead_by_hand() -> None:
     output = SPLIT.blocks(ALL["slrs-lookahead-off-by-one"].step)
     first = [sum(w for block, w in output.items() if block[0] == x) for x in range(3)]
     assert first == [F(1, 8), F(3, 8), F(1, 2)]
-
-
-@pytest.mark.parametrize("name", ["overlap", "ends"])
-def test_mass_lies_outside_on_both_sides(name: str) -> None:
-    f = fixtures_for("tli")[name]
-    shared = intersection(f.target.vocabulary, f.drafter.vocabulary)
-    p, q = f.target.next_token(()), f.drafter.next_token(())
-    assert 0 < sum(q[list(shared)]) < 1
-    assert 0 < sum(p[list(shared.values())]) < 1
-
-
-def test_permuted_has_the_same_words_in_another_order() -> None:
-    f = fixtures_for("tli")["permuted"]
-    target, drafter = f.target.vocabulary.tokens, f.drafter.vocabulary.tokens
-    assert sorted(target) == sorted(drafter)
-    assert target != drafter
-
-
-def test_unread_starts_with_a_text_that_its_tokeniser_reads_otherwise() -> None:
-    for f in (UNREAD, fixtures_for("slem")["unread"]):
-        vocabulary = f.target.vocabulary
-        assert vocabulary.encode(vocabulary.decode(f.context)) != f.context
 
 
 def accepted_first(step: Step, f: ExactFixture) -> Probability:

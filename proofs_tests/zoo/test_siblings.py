@@ -22,10 +22,6 @@ from specref.zoo.trees import traversed, with_rows, with_tree
 
 F = Fraction
 ENTRIES = (*siblings.ENTRIES, *trees.ENTRIES)
-MUTANTS = [entry for entry in ENTRIES if entry.distances]
-LOSSLESS = (*siblings.CONTROLS, *trees.CONTROLS)
-
-
 def proof(entry, pair):
     case = pair.target, pair.drafter, pair.context, pair.lookahead
     return is_lossless(entry.on(pair), *case)
@@ -36,10 +32,6 @@ def first_token(entry, pair):
     for block, weight in pair.blocks(entry.step).items():
         law[block[0]] += weight
     return [str(weight) for weight in law.values()]
-
-
-def ids(entries):
-    return {"argvalues": entries, "ids": [entry.id for entry in entries]}
 
 
 CLEAN = {
@@ -67,33 +59,6 @@ def test_the_parts_together_are_the_clean_rules(name):
         assert pair.blocks(step) == plain.blocks(clean)
     for step, rule in TREES.values():
         assert pair.blocks(step) == pair.blocks(rule.step)
-
-
-def test_four_mutants_have_no_pinned_distances():
-    """`proofs_tests/conformance/checks/test_trees.py` has those."""
-    assert [entry.id for entry in ENTRIES if not entry.distances] == [
-        "siblings-not-renormalised",
-        "siblings-last-from-p",
-        "siblings-best-first",
-        "tree-bonus-of-the-root",
-    ]
-    assert not any(entry.distances for entry in LOSSLESS)
-
-
-@pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize("entry", **ids(MUTANTS))
-def test_a_mutant_is_lossy_by_its_exact_distances(entry):
-    assert {name: proof(entry, PAIRS[name]).total_variation for name in entry.distances} == (
-        entry.distances
-    )
-    assert max(entry.distances.values()) > F(1, 30)
-
-
-@pytest.mark.deep(one_in=16)
-@pytest.mark.parametrize("entry", **ids(LOSSLESS))
-@pytest.mark.parametrize("name", PAIRS)
-def test_a_control_is_exact(entry, name):
-    assert proof(entry, PAIRS[name]).lossless
 
 
 def test_pinned_laws_of_the_survey():
@@ -152,24 +117,6 @@ def test_what_controls_are_said_to_accept():
     rows = s1.target.next_token(()), s1.drafter.next_token(())
     sequential = accepted(ALL["siblings-top-and-one"], s1)
     assert (sequential, theory.top_drafts(*rows, 2)) == (F(7, 9), F(5, 6))
-
-
-def test_survivors_are_named():
-    """Where the first residual is one point mass, and where a tree has one level."""
-    blind = {
-        entry.id: [name for name, distance in entry.distances.items() if distance == 0]
-        for entry in MUTANTS
-    }
-    one_level = ["s1", "m", "m3"]
-    assert {mutant: names for mutant, names in blind.items() if names} == {
-        "siblings-q-not-updated": ["s1"],
-        "siblings-duplicates-skipped": ["s1"],
-        "tree-wrong-slice": one_level,
-        "tree-row-of-the-parent": one_level,
-        "tree-duplicates-merged": ["s1", "eos"],
-        "traversal-survival-kept": one_level,
-        "traversal-tokenwise-residual": one_level,
-    }
 
 
 def test_merged_siblings_are_skipped_duplicates():

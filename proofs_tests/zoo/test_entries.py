@@ -1,7 +1,8 @@
-"""Steps of the zoo: lossy or lossless as declared, on every fixture of their rule, exactly."""
+"""Steps and loops of the zoo: lossy or lossless as declared, on pairs of their rule, exactly."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,18 +11,21 @@ from hypothesis import strategies as st
 
 from specref.algorithms.decoding import Step
 from specref.algorithms.standard import Draft
-from specref.chance import Sampled, exact_distribution
-from specref.distributions import Probability, total_variation
+from specref.chance import Chance, Sampled, enumerate_paths
+from specref.distributions import Probability, is_exact, total_variation
 from specref.models import Model, as_float, hashed_model
 from specref.proofs import is_lossless
 from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import (
     ALL,
+    FIXTURES_OF,
     OPERATORS,
+    TEXTS,
     Entry,
     ExactFixture,
     fixtures_for,
+    law_on,
     speculative,
     total_variation_on,
 )
@@ -40,17 +44,27 @@ from specref.zoo.slem import matched
 F = Fraction
 BY_RULE = ("standard", "union", "tli", "slem", "slrs")
 CLEAN = {**{name: RULES[name].step for name in BY_RULE}, "warped": step}
-ENTRIES = [
-    entry
-    for entry in ALL.values()
-    if entry.rule in CLEAN and entry.is_step and entry.id not in OPERATORS
-]
 ON_FIXTURES = [(algorithm, name) for algorithm in CLEAN for name in fixtures_for(algorithm)]
 Matrix = Mapping[str, Mapping[str, Probability]]
 
 
-def entries_for(rule: str) -> Mapping[str, Entry]:
-    return {entry.id: entry for entry in ENTRIES if entry.rule == rule}
+def kind_of(entry: Entry) -> str | None:
+    """The rule of a step, or "loop"; None for what other files try."""
+    if entry.generate:
+        return "loop"
+    return entry.rule if entry.is_step and entry.rule in CLEAN else None
+
+
+def pairs_of(kind: str) -> Mapping[str, ExactFixture]:
+    return TEXTS if kind == "loop" else fixtures_for(kind)
+
+
+KINDS = {
+    kind: [e for e in ALL.values() if kind_of(e) == kind and e.id not in OPERATORS]
+    for kind in (*CLEAN, "loop")
+}
+ENTRIES = [entry for entries in KINDS.values() for entry in entries]
+ON_PAIRS = [(kind, name) for kind in KINDS for name in pairs_of(kind)]
 
 
 def named(entry: Entry) -> str:
@@ -60,11 +74,9 @@ def named(entry: Entry) -> str:
 @pytest.fixture(scope="module")
 def matrix() -> Matrix:
     return {
-        entry.id: {
-            name: total_variation_on(entry, fixture)
-            for name, fixture in fixtures_for(entry.rule).items()
-        }
-        for entry in ENTRIES
+        entry.id: {name: total_variation_on(entry, pair) for name, pair in pairs_of(kind).items()}
+        for kind, entries in KINDS.items()
+        for entry in entries
     }
 
 
@@ -111,49 +123,52 @@ def test_controls_are_lossless(matrix: Matrix) -> None:
     assert not any(any(matrix[entry.id].values()) for entry in controls)
 
 
-@pytest.mark.parametrize("algorithm", [one for one in CLEAN if one != "standard"])
-def test_mutants_of_an_algorithm_have_different_laws(algorithm: str) -> None:
-    mutants = [entry for entry in entries_for(algorithm).values() if not entry.lossless]
-    laws = [
-        tuple(tuple(sorted(fixture.output(entry.step).items())) for fixture in fixtures.values())
-        for fixtures in [fixtures_for(algorithm)]
-        for entry in mutants
-    ]
-    assert len(set(laws)) == len(mutants)
+@pytest.mark.parametrize("kind", [one for one in KINDS if one != "standard"])
+def test_mutants_of_a_kind_have_different_laws(kind: str) -> None:
+    mutants = [entry for entry in KINDS[kind] if not entry.lossless]
+    pairs = pairs_of(kind).values()
+    laws = {tuple(tuple(sorted(law_on(one, f).items())) for f in pairs) for one in mutants}
+    assert len(laws) == len(mutants)
 
 
 @pytest.mark.parametrize("algorithm", BY_RULE)
 def test_total_variation_is_that_of_the_proof(algorithm: str, matrix: Matrix) -> None:
-    for name, f in fixtures_for(algorithm).items():
-        for entry in entries_for(algorithm).values():
-            proof = is_lossless(entry.step, f.target, f.drafter, f.context, f.lookahead)
-            assert proof.total_variation == matrix[entry.id][name], entry.id
+    """On the pair where the law is farthest off."""
+    for entry in KINDS[algorithm]:
+        found = matrix[entry.id]
+        name = max(found, key=found.__getitem__)
+        f = fixtures_for(algorithm)[name]
+        proof = is_lossless(entry.step, f.target, f.drafter, f.context, f.lookahead)
+        assert proof.total_variation == found[name], entry.id
 
 
 @pytest.mark.deep(one_in=10)
-@pytest.mark.parametrize(("algorithm", "name"), ON_FIXTURES)
-def test_floats_give_the_same_laws(algorithm: str, name: str) -> None:
-    f = fixtures_for(algorithm)[name]
+@pytest.mark.parametrize(("kind", "name"), ON_PAIRS)
+def test_floats_give_the_same_laws(kind: str, name: str) -> None:
+    f = pairs_of(kind)[name]
     plain = None if f.plain is None else as_float(f.plain)
     inexact = ExactFixture(
         name, as_float(f.target), as_float(f.drafter), f.lookahead, f.context, f.longest, plain
     )
-    for entry in entries_for(algorithm).values():
-        gap = total_variation(f.output(entry.step), inexact.output(entry.step))
-        assert gap < 1e-9, entry.id
+    for entry in KINDS[kind]:
+        assert total_variation(law_on(entry, f), law_on(entry, inexact)) < 1e-9, entry.id
+
+
+def program(entry: Entry, f: ExactFixture) -> Callable[[Chance], Tokens]:
+    pair = f.target, f.drafter, f.context, f.lookahead
+    return (
+        partial(entry.generate, *pair, f.length) if entry.generate else partial(entry.step, *pair)
+    )
 
 
 @pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_entries_sample_what_they_can_emit(entry: Entry) -> None:
     chance = Sampled(np.random.default_rng(5))
-    for f in fixtures_for(entry.rule).values():
-
-        def run(c: object, f: ExactFixture = f) -> Tokens:
-            return tuple(entry.step(f.target, f.drafter, f.context, f.lookahead, c))  # type: ignore[arg-type]
-
-        possible = set(exact_distribution(run))
-        assert {run(chance) for _ in range(20)} <= possible
+    for f in pairs_of(str(kind_of(entry))).values():
+        run = program(entry, f)
+        possible = {tuple(path.outcome) for path in enumerate_paths(run)}
+        assert {tuple(run(chance)) for _ in range(20)} <= possible
 
 
 WORDS = Vocabulary(["a", "b", "ab"])
@@ -169,30 +184,33 @@ PAIRS: dict[str, list[tuple[Vocabulary, Vocabulary]]] = {
         (Vocabulary(["a", "b", "ab", "$"], eos="$"), Vocabulary("$ab", eos="$")),
     ],
     "same": [(Vocabulary("abcd"),) * 2, (Vocabulary("abc$", eos="$"),) * 2],
+    "loop": [(Vocabulary("ab"),) * 2, (Vocabulary("ab$", eos="$"),) * 2],
 }
 KIND = {
     **dict.fromkeys(("union", "tli"), "tokens"),
     **dict.fromkeys(("slem", "slrs"), "text"),
     **dict.fromkeys(("standard", "warped"), "same"),
+    "loop": "loop",
 }
 CASES = st.tuples(
     st.integers(0, 2),
     st.integers(0, 10_000),
     st.integers(0, 2),
     st.lists(st.integers(0, 1), max_size=2),
+    st.integers(1, 3),
 )
-Case = tuple[int, int, int, list[int]]
+Case = tuple[int, int, int, list[int], int]
 
 
 def holds(entry: Entry, case: Case) -> bool:
-    which, key, lookahead, context = case
-    pairs = PAIRS[KIND[entry.rule]]
-    vocabularies = pairs[which % len(pairs)]
+    which, key, lookahead, context, tokens = case
+    kind = KIND[str(kind_of(entry))]
+    vocabularies = PAIRS[kind][which % len(PAIRS[kind])]
     target, drafter = (
         hashed_model(v, f"{r} {key}") for v, r in zip(vocabularies, "pq", strict=True)
     )
     plain = warped(target) if entry.rule == "warped" else None
-    longest = 2 * lookahead + 2 if KIND[entry.rule] == "text" else lookahead + 1
+    longest = {"text": 2 * lookahead + 2, "loop": tokens}.get(kind, lookahead + 1)
     fixture = ExactFixture("any", target, drafter, lookahead, tuple(context), longest, plain)
     return total_variation_on(entry, fixture) == 0
 
@@ -213,6 +231,39 @@ RAISING = {"algorithm-5-as-printed"}
 def test_the_same_search_refutes_every_mutant(entry: Entry, counterexample: object) -> None:
     case = counterexample(CASES, lambda case: holds(entry, case))  # type: ignore[operator]
     assert not holds(entry, case)
+
+
+PINNED = [e for e in ALL.values() if e.distances and e.is_step and e.rule in FIXTURES_OF]
+EXACT = [
+    (entry, name)
+    for entry in ALL.values()
+    if entry.lossless and entry.is_step and entry.rule in FIXTURES_OF and entry not in ENTRIES
+    for name in fixtures_for(entry.rule)
+]
+
+
+def proved(entry: Entry, f: ExactFixture) -> Probability:
+    proof = is_lossless(entry.on(f), f.target, f.drafter, f.context, f.lookahead)
+    return proof.total_variation
+
+
+@pytest.mark.deep(one_in=2)
+@pytest.mark.parametrize("entry", PINNED, ids=named)
+def test_a_mutant_is_lossy_by_its_exact_distances(entry: Entry) -> None:
+    """Irrational ones to 1e-12, where rounding is at most 1e-15."""
+    pairs = fixtures_for(entry.rule)
+    if not is_exact(np.array(list(entry.distances.values()))):
+        found = {name: total_variation_on(entry, pairs[name]) for name in entry.distances}
+        assert found == pytest.approx(dict(entry.distances), abs=1e-12)
+    else:
+        assert {name: proved(entry, pairs[name]) for name in entry.distances} == entry.distances
+    assert max(entry.distances.values()) > F(1, 100)
+
+
+@pytest.mark.deep(one_in=4)
+@pytest.mark.parametrize(("entry", "name"), EXACT, ids=lambda one: getattr(one, "id", one))
+def test_a_control_is_exact(entry: Entry, name: str) -> None:
+    assert proved(entry, fixtures_for(entry.rule)[name]) == 0
 
 
 def test_parameters_do_what_they_are_called() -> None:
