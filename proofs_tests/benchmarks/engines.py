@@ -69,20 +69,12 @@ class NotInstallableError(Exception):
 class Judgement:
     """How rows come about.
 
-    Attributes
-    ----------
-    forms : mapping
-        {contract: options of ``specref check``}.
-    seconds : float
-        For a path of texts.
-    limit : float, optional
-        Seconds for a row, if not those of `limit_for`.
-    share : bool
-        Environments see the packages of this interpreter, too, and specref as it is here.
-    run : str
-        When this began, and with which options.
-    paths : sequence of str
-        Only these, if any are named.
+    * `forms`: {contract: options of ``specref check``}.
+    * `seconds`: For a path of texts.
+    * `limit`: Seconds for a row, if not those of `limit_for`.
+    * `share`: Environments see the packages of this interpreter, too, and specref as it is here.
+    * `run`: When this began, and with which options.
+    * `paths`: Only these, if any are named.
     """
 
     forms: Mapping[str, Sequence[str]]
@@ -146,10 +138,7 @@ class Environment:
 def version_of(engine: Installable, there: Environment) -> str:
     """The package with its version, or the clone with its commit.
 
-    Raises
-    ------
-    NotInstallableError
-        There is no clone, or no such package.
+    * raises `NotInstallableError`: There is no clone, or no such package.
     """
     if not engine.clone:
         return f"{engine.distribution} {offered(engine, there)}"
@@ -260,17 +249,9 @@ def texts_of(record: Path, package: str, path: str) -> Path:
 class Board:
     """The rows of a file, which is rewritten after each that is added.
 
-    Parameters
-    ----------
-    file : Path
-    run : str
-        Which run is under way.
-
-    Attributes
-    ----------
-    rows, stronger, undecided : dict
-        By path: the last verdict; one before it with more power; what came of the last
-        run, where it gave no verdict on a version that has one.
+    * `run`: Which run is under way.
+    * `rows`, `stronger`, `undecided`: By path: the last verdict; one before it with more power;
+      what came of the last run, where it gave no verdict on a version that has one.
     """
 
     def __init__(self, file: Path, run: str = "") -> None:
@@ -312,8 +293,6 @@ def join(record: Path, other: Path) -> None:
 def words(options: Mapping[str, Any]) -> list[str]:
     """Options as a command has them; those that were not given are left out.
 
-    Examples
-    --------
     >>> words({"only": ["vllm", "sglang"], "again": False, "share": True, "seconds": 30.0})
     ['--only', 'vllm', '--only', 'sglang', '--share', '--seconds', '30']
     """

@@ -84,8 +84,6 @@ def alarms(first: int, runs: int, alpha: float, trials: int, seed: int) -> list[
 def sampler_of(index: int) -> tuple[str, Callable[..., Any]]:
     """The sampler of a run, and its name.
 
-    Examples
-    --------
     >>> [sampler_of(index)[0] for index in (0, 5, 6)]
     ['standard', 'standard', 'sample and match']
     """
@@ -121,10 +119,7 @@ def counted(
 ) -> list[Run]:
     """Alarms of all runs; the same for every number of processes, and for runs in parts.
 
-    Raises
-    ------
-    ValueError
-        The record is of other runs.
+    * raises `ValueError`: The record is of other runs.
     """
     settings = {
         "alpha": alpha,
@@ -154,10 +149,7 @@ def counted(
 def recorded(record: Path, settings: dict[str, Any]) -> list[Run]:
     """The runs of a record.
 
-    Raises
-    ------
-    ValueError
-        They were made with other settings.
+    * raises `ValueError`: They were made with other settings.
     """
     known = json.loads(record.read_text())
     for name, value in settings.items():

@@ -73,10 +73,7 @@ class Cost(NamedTuple):
 def cost(*command: str) -> Cost:
     """Run a command.
 
-    Raises
-    ------
-    RuntimeError
-        Its exit code is neither 0 nor 2 (inconclusive).
+    * raises `RuntimeError`: Its exit code is neither 0 nor 2 (inconclusive).
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         started = time.perf_counter()

@@ -26,8 +26,6 @@ NAMES = (*APPENDED, *WHOLE)
 def page(name: str, text: str) -> str:
     """A page as the site has it, of its text in the repository.
 
-    Examples
-    --------
     >>> page("install", "# Install")
     '# Install'
     """

@@ -61,15 +61,10 @@ CHANGING = (
 class Marker:
     """What a comment above a block says.
 
-    Attributes
-    ----------
-    kind : {"file", "not run", "run with"}
-    options : str
-        Of ``run with``.
-    start : str
-        How the lines start that it is about; empty for all.
-    text : str
-        The reason, or the name of the file.
+    * `kind`: {"file", "not run", "run with"}
+    * `options`: Of ``run with``.
+    * `start`: How the lines start that it is about; empty for all.
+    * `text`: The reason, or the name of the file.
     """
 
     kind: str
@@ -82,17 +77,10 @@ class Marker:
 class Command:
     """A line of a block.
 
-    Attributes
-    ----------
-    line : str
-        As it is printed, without its comment.
-    comment : str
-    expected : tuple of str, or None
-        What it prints; None in a block that does not say.
-    not_run : str
-        Why it is not run, if so.
-    more : str
-        Options that it is run with.
+    * `line`: As it is printed, without its comment.
+    * `expected`: What it prints; None in a block that does not say.
+    * `not_run`: Why it is not run, if so.
+    * `more`: Options that it is run with.
     """
 
     line: str
@@ -196,11 +184,7 @@ def _command(line: str, printed: Sequence[str] | None, said: list[Marker]) -> Co
 def run_page(page: Path, shown: bool = False) -> list[Ran]:
     """The commands of a page, run one after the other in a folder with the files of all pages.
 
-    Parameters
-    ----------
-    page : Path
-    shown : bool
-        Only those whose output the page shows.
+    * `shown`: Only those whose output the page shows.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files().items():
@@ -242,8 +226,6 @@ def words(text: str) -> list[str]:
 def agrees(expected: Sequence[str], printed: str) -> bool:
     """Whether a page shows what was printed, but for what it leaves out.
 
-    Examples
-    --------
     >>> agrees(["one", "…", "3.1 s"], "one\\ntwo\\n4.5 s\\n"), agrees(["one"], "one\\ntwo\\n")
     (True, False)
     >>> agrees(["…", "two", "…"], "one\\ntwo\\nthree\\n"), agrees(["…", "four", "…"], "one\\n")

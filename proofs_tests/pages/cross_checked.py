@@ -52,8 +52,6 @@ def _table(heads: str, rows: Iterable[Sequence[str]]) -> str:
 def settings(row: Row) -> str:
     """Temperature and filters, in words.
 
-    Examples
-    --------
     >>> settings({"case": {"setting": {"temperature": 1.0, "top_k": 50, "top_p": None}}})
     'top-k 50'
     """

@@ -45,8 +45,6 @@ NOT_IN = (
 def anchor(word: str) -> str:
     """The name of a row in links.
 
-    Examples
-    --------
     >>> anchor("bonus token")
     'word-bonus-token'
     """
@@ -56,13 +54,8 @@ def anchor(word: str) -> str:
 def with_anchors(glossary: str) -> str:
     """The page of the glossary, with names for the rows of the kept words.
 
-    Raises
-    ------
-    ValueError
-        A kept word has no row.
+    * raises `ValueError`: A kept word has no row.
 
-    Examples
-    --------
     >>> rows = "".join(f"| **{word}** | … |\\n" for word in KEPT)
     >>> with_anchors(rows).splitlines()[0]
     '| <span id="word-psi"></span>**psi** | … |'

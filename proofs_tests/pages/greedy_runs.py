@@ -19,8 +19,6 @@ def tokens_of_iterations(
 
     Iterations meet in the last token and in what is carried, seen from there.
 
-    Examples
-    --------
     >>> from specref.algorithms import greedy_block
     >>> from specref.zoo.fixtures import BLOCK_TOKENS
     >>> coin = BLOCK_TOKENS["coin"]

@@ -95,8 +95,6 @@ DEFINED = {
 def type_of(form: Mapping[str, Any]) -> str:
     """The form of a value in words.
 
-    Examples
-    --------
     >>> type_of({"anyOf": [{"enum": ["a", 1]}, {"type": "null"}]})
     '`"a"`, `1`; or null'
     >>> type_of({"type": "array", "items": {"$ref": "#/$defs/whole"}})

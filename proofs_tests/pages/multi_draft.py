@@ -154,10 +154,7 @@ def _cell(cell: str | Probability) -> str:
 def written(page: str) -> str:
     """The page with its tables as they are computed now.
 
-    Raises
-    ------
-    ValueError
-        The page has no place for a table.
+    * raises `ValueError`: The page has no place for a table.
     """
     for name, rows in TABLES.items():
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"

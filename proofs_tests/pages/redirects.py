@@ -56,15 +56,8 @@ PAGE = """<!doctype html>
 def write(site: Path) -> None:
     """Write a page at each old address that leads to the new one.
 
-    Parameters
-    ----------
-    site : Path
-        The folder of the site.
-
-    Raises
-    ------
-    FileNotFoundError
-        A page that is named as the new one is not on the site.
+    * `site`: The folder of the site.
+    * raises `FileNotFoundError`: A page that is named as the new one is not on the site.
     """
     for old, new in MOVED.items():
         target = site / f"{new}.html"

@@ -53,8 +53,6 @@ not replace one on the same version:
 def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
     """Of earlier rows that passed, as this one did, of the same version: those with more power.
 
-    Examples
-    --------
     >>> from dataclasses import replace
     >>> row = Row("a", "a", "text", "passed", "", package="a 1", power="TV ≥ 0.1 to 0.4, by check")
     >>> powers = "TV ≥ 0.3", "TV ≥ 0.4; exact law within 1e-08", "", "TV ≥ 0.04"

@@ -58,10 +58,7 @@ def indexed(app: Sphinx, doctree: nodes.document) -> None:
 def found(site: Path, queries: Sequence[str]) -> list[list[str]]:
     """The pages that the search of a site shows for each query, the first one first.
 
-    Raises
-    ------
-    FileNotFoundError
-        node is not installed.
+    * raises `FileNotFoundError`: node is not installed.
     """
     node = shutil.which("node")
     if node is None:

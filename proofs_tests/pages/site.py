@@ -64,10 +64,7 @@ PAGES_ELSEWHERE = {
 def write(folder: Path) -> None:
     """Write all pages into a folder, and delete what else is there; touch none that is as it was.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder named `generated` beside the pages of docs.
+    * `folder`: A folder named `generated` beside the pages of docs.
     """
     wanted = {folder / f"{name}.md": text for name, text in pages()}
     for path, text in wanted.items():
@@ -129,8 +126,6 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
     file stays a file, which the site offers for download. A page that is named by its file is
     named by its title instead.
 
-    Examples
-    --------
     >>> relinked("[a](../specref/algorithms/tli.py), [zoo.md](zoo.md#x)", "docs", "docs")
     '[a](generated/rules/tli.md), [](zoo.md#x)'
     >>> relinked("[vectors](specref/vectors/v1)", "", "docs/generated")
@@ -550,8 +545,6 @@ DROPPED = "(dropped in B)"
 def places(place: str) -> list[tuple[str, str]]:
     """(in A, in B) of the places that a row of the ledger names; of a listing, B is empty.
 
-    Examples
-    --------
     >>> places("A Alg. 2, lines 4 and 8; A and B sec. 3.2")
     [('Alg. 2, lines 4 and 8', ''), ('sec. 3.2', 'the same')]
     >>> places("A Lemma 3.3, B Lemma 3.1"), places("not in the paper")
@@ -608,8 +601,6 @@ def row_pages() -> Mapping[str, str]:
 def with_rows(text: str) -> str:
     """Markdown of a page of papers whose rows are links.
 
-    Examples
-    --------
     >>> with_rows("as H5.6, not as B.99")
     'as [H5.6](timor.md#claim-h5-6), not as B.99'
     """
@@ -722,8 +713,6 @@ more: 0 everything holds, 1 a violation was found, 2 misuse or not run, 130 inte
 def place_of_command(name: str) -> str:
     """MODULE:NAME of a command, which may be one of a wing.
 
-    Examples
-    --------
     >>> place_of_command("check"), place_of_command("psi")
     ('specref.cli.check:check_command', 'specref.contrib.vocabularies.psi_command:psi_command')
     """
@@ -762,8 +751,6 @@ def described_page(section: str, title: str, what: str) -> str:
 def escaped(text: str) -> str:
     """A text whose signs are no Markdown.
 
-    Examples
-    --------
     >>> escaped("max(p_i - q_i, 0)*"), escaped("`rule`")
     ('max(p\\\\_i - q\\\\_i, 0)\\\\*', '`rule`')
     """

@@ -57,8 +57,6 @@ DRAFTERS: Mapping[str, str] = {
 def listed(values: Iterable[Any]) -> str:
     """Different values, in order.
 
-    Examples
-    --------
     >>> listed([1000, 3, 3])
     '1,000, 3'
     """

@@ -66,11 +66,7 @@ WORD = re.compile(r"[\w'’.,:/+=-]*\w[\w'’.,:/+=-]*")
 class Reading:
     """How a page reads.
 
-    Attributes
-    ----------
-    banned : tuple of (word, what to write)
-    sentences : tuple of int
-        How many words each has.
+    * `sentences`: How many words each has.
     """
 
     banned: tuple[tuple[str, str], ...]
@@ -101,13 +97,8 @@ class Reading:
 def read(text: str) -> Reading:
     """Read a page.
 
-    Parameters
-    ----------
-    text : str
-        Markdown.
+    * `text`: Markdown.
 
-    Examples
-    --------
     >>> read("# Laws\\n\\nThe `law` of a [coin](coins.md) is fair. It lands.").banned
     (('coin', 'random number'),)
     >>> read("| a coin |\\n\\nOne two three. Four five:\\n\\n* six\\n* seven eight\\n").sentences

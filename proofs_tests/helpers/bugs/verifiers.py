@@ -34,8 +34,6 @@ def raced(noise: Coin, weights: Floats, rng: np.random.Generator) -> Ints:
 def by_blocks(weights: Floats, rng: np.random.Generator) -> Ints:
     """One token from each row, with two random numbers: first a block of tokens, then one of it.
 
-    Examples
-    --------
     >>> rows = np.zeros((2, 2 * BLOCK + 1))
     >>> rows[0, 3] = rows[1, -1] = 0.5
     >>> by_blocks(rows, np.random.default_rng(1)).tolist() == [3, 2 * BLOCK]

@@ -113,8 +113,6 @@ class Drawing:
 def number(value: object) -> str:
     """A length to a hundredth of a pixel; words as they are.
 
-    Examples
-    --------
     >>> number(1 / 3), number(2.0), number("ink")
     ('0.33', '2', 'ink')
     """
