@@ -393,13 +393,25 @@ class Nowhere(runner.Environment):
         self.python, self.variables = "", {}
 
 
-def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def installed_nowhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Planted]:
+    """An engine with two paths, judged by a function of one's own and installed nowhere."""
+
+    def put(judging: Any) -> Planted:
+        monkeypatch.setattr(runner, "judged_apart", judging)
+        monkeypatch.setattr(runner, "Environment", Nowhere)
+        monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
+        monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
+        return Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+
+    return put
+
+
+def test_an_interrupted_board_goes_on(
+    tmp_path: Path, installed_nowhere: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judging = Judging(("passed", False), KeyboardInterrupt, ("passed", False))
-    monkeypatch.setattr(runner, "judged_apart", judging)
-    monkeypatch.setattr(runner, "Environment", Nowhere)
-    monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
-    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
-    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    engine = installed_nowhere(judging)
     record, how = tmp_path / "board.json", runner.Judgement({})
     with pytest.raises(KeyboardInterrupt):
         runner.run([engine], record, how)
@@ -419,14 +431,10 @@ def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_run_that_judges_all_again_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, installed_nowhere: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judging = Judging(*[("passed", False)] * 3, KeyboardInterrupt, *[("passed", False)] * 3)
-    monkeypatch.setattr(runner, "judged_apart", judging)
-    monkeypatch.setattr(runner, "Environment", Nowhere)
-    monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
-    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
-    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    engine = installed_nowhere(judging)
     record = tmp_path / "board.json"
 
     def again(*options: str) -> str:
@@ -482,7 +490,7 @@ class At:
 
 
 def test_what_was_judged_with_more_power_is_kept_beside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, installed_nowhere: Any
 ) -> None:
     row = Row("e", "e:a", "text", "passed", "", "TV ≥ 0.05", package="e 1.0")
     other = replace(row, path="e:b", package="e 0.9")
@@ -492,11 +500,7 @@ def test_what_was_judged_with_more_power_is_kept_beside(
     def judged(*given: object, **_: object) -> Row:
         return replace(row, path=str(given[1]), power=powers.pop(0), evidence="now")
 
-    monkeypatch.setattr(runner, "judged_apart", judged)
-    monkeypatch.setattr(runner, "Environment", Nowhere)
-    monkeypatch.setattr(runner, "offered", lambda engine, there: "1.0")
-    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
-    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    engine = installed_nowhere(judged)
     for _ in range(2):
         runner.run([engine], tmp_path / "board.json", runner.Judgement({}), again=True)
     assert read_board(tmp_path / "board.json", "stronger") == (row,)
