@@ -91,6 +91,7 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
         pairs = zip(tokens, own, strict=True)
         choice["logprobs"] = {"content": [{"id": x, "logprob": value} for x, value in pairs]}
     answer: dict[str, Any] = {"choices": [choice], "usage": {"completion_tokens": len(tokens)}}
+    answer["counted"] = drafted
     if form == "ids":
         answer["timings"] = {"predicted_n": len(tokens)} | (
             {"draft_n": drafted} if drafted else {}
@@ -107,6 +108,7 @@ def serving(
     cut: int = 0,
 ) -> Iterator[str]:
     """A server; it answers first by the statuses `fail`, or half so many answers as `cut`."""
+    drafted: list[int] = []
     failures, lock = [*fail, *[0] * cut], threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -115,6 +117,7 @@ def serving(
             with lock:
                 status = failures.pop() if failures else 200
             answer = answered(asked, bug, speculate, form)
+            drafted.append(answer.pop("counted", 0))
             half = status == 0
             if "error" in answer or status not in (0, 200):
                 status, answer = max(status, 400), {"error": "busy", **answer}
@@ -122,6 +125,12 @@ def serving(
             self.end_headers()
             body = json.dumps(answer).encode()
             self.wfile.write(body[: len(body) // 2] if half else body)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            told = f'spec_draft_tokens_total{{engine="0"}} {float(sum(drafted))}\nother 9\n'
+            self.wfile.write(told.encode())
 
         def log_message(self, *_: object) -> None: ...
 

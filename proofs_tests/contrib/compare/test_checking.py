@@ -39,7 +39,9 @@ OFF = ("--off", "drafts=0")
 def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     report = tmp_path / "report.json"
     with serving(cut=2, fail=[500]) as url:
-        result = check(url, *OFF, "--logprobs", "processed", "--json", str(report))
+        result = check(
+            url, *OFF, "--logprobs", "processed", "--json", str(report), "--workers", "4"
+        )
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("NO DIFFERENCE")
     assert "378 requests of 3 prompts" in result.stderr
@@ -73,22 +75,31 @@ def test_a_lossy_server_is_found(check):
 
 def test_a_field_that_the_server_ignores_is_no_pass(check):
     with serving() as url:
-        result = check(url, "--off", "speculative.n_max=0", texts=30)
+        result = check(url, "--off", "speculative.n_max=0", texts=8)
     assert result.exit_code == 2
     assert result.stdout.startswith("NOT EXERCISED")
 
 
 def test_drafts_that_nothing_counts_are_no_pass_and_forms_are_found(check):
     with serving(form="content") as url, serving(form="content", speculate=False) as plain:
-        result = check(url, "--plain", plain)
+        result = check(url, "--plain", plain, texts=8)
     assert result.exit_code == 2
     assert result.stdout.startswith("COULD NOT TELL whether drafts were used")
     assert "tokens a second, a hint" in result.output
 
 
+def test_drafts_on_a_page_of_counters_are_read_if_asked_for(check):
+    with serving(form="content") as url, serving(form="content", speculate=False) as plain:
+        result = check(url, "--plain", plain, "--metrics")
+        assert result.exit_code == 0, result.output
+        told = result.stdout.partition("with speculation: ")[2].split(";")[0]
+        assert int(told.replace(",", "")) > 300
+        assert check(url, "--plain", plain, "--metrics").exit_code == 0  # nothing new is drafted
+
+
 def test_texts_at_temperature_0_are_held_against_each_other(check):
     with serving("greedy by q") as url:
-        result = check(url, *OFF, texts=30)
+        result = check(url, *OFF, texts=8)
     assert result.exit_code == 1
     assert "GREEDY TEXTS DIFFER." in " ".join(result.stdout.split())
 
@@ -97,7 +108,7 @@ def test_seeds_that_are_not_obeyed_are_said(check, monkeypatch):
     numbers = iter(range(10**6))
     monkeypatch.setattr(client, "seed_of", lambda prompt, seed: next(numbers))
     with serving() as url:
-        result = check(url, *OFF, texts=30)
+        result = check(url, *OFF, texts=8)
     assert "seeds do not settle a text" in " ".join(result.stdout.split())
 
 

@@ -19,9 +19,16 @@ from specref.contrib.compare.checking import (
     Judging,
     declared_setting,
     judged_folder,
+    note_drafts,
 )
 from specref.contrib.compare.report import checked_report
-from specref.contrib.compare.server import LIKELIEST, RefusedError, Request, collect
+from specref.contrib.compare.server import (
+    LIKELIEST,
+    RefusedError,
+    Request,
+    collect,
+    drafted_so_far,
+)
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 
@@ -49,6 +56,7 @@ ROOM = 1.7
     help="As many texts as this allows, at most those that --within needs.",
 )
 @click.option("--folder", default="specref-texts", show_default=True, help="Keeps what has come.")
+@click.option("--metrics", is_flag=True, help="Read counts of drafts from the page /metrics, too.")
 @click.option("--within", default=0.05, show_default=True, help="TV to be excluded.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY.")
 @logprobs_option
@@ -67,6 +75,7 @@ def check_server(
     texts: int | None,
     minutes: float,
     folder: str,
+    metrics: bool,
     within: float,
     alpha: float,
     logprobs: str | None,
@@ -128,6 +137,7 @@ def check_server(
                 max_tokens=max(GREEDY_TOKENS, one.max_tokens),
                 settings={**one.settings, "temperature": 0},
             )
+            before = drafted_so_far(one) if metrics else None
             for kind, asks, count in (
                 (f"greedy-{side}", greedy, 1),
                 (side, one, number),
@@ -141,6 +151,9 @@ def check_server(
                 with suppress(RefusedError):
                     path = place / f"lists-{side}.jsonl"
                     collect(listed, prompts, AGAIN, path, workers, first, lambda _: None)
+            after = drafted_so_far(one) if metrics else None
+            if before is not None and after is not None:
+                note_drafts(place, side, after - before)
     setting = declared_setting(request.settings)
     judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
     checked = judged_folder(place, judging)

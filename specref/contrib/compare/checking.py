@@ -20,6 +20,7 @@ from specref.contrib.compare.repeated import (
 from specref.contrib.compare.reported import Reported, ReportedLogprobs
 from specref.contrib.compare.speculation import Drafts, Exercised, Speculation, speculation
 from specref.contrib.real_models.settings import Setting
+from specref.report.machine import write_json
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
 
@@ -173,9 +174,23 @@ def judged(spec: File, plain: File, judging: Judging) -> Checked:
     )
 
 
+def note_drafts(folder: Path, side: str, drafted: int) -> None:
+    """Add what a server counted to what it did before, for texts that do not say it."""
+    file = folder / f"{side}.drafted"
+    write_json(str(file), str((_noted(file) or 0) + drafted))
+
+
+def _noted(file: Path) -> int | None:
+    return int(file.read_text("utf-8")) if file.exists() else None
+
+
 def judged_folder(folder: Path, judging: Judging) -> Checked:
     """Judge the files that ``specref check URL`` has collected in a folder."""
     files = [read_file(str(folder / f"{side}.jsonl"), judging) for side in (SPEC, PLAIN)]
+    for side, file in zip((SPEC, PLAIN), files, strict=True):
+        noted = _noted(folder / f"{side}.drafted")
+        if noted is not None and not file.drafts.counted:
+            file.drafts.counted, file.drafts.drafted = len(file.texts), noted
     found = judged(files[0], files[1], judging)
     kinds = {
         kind: [by_seed(folder / f"{kind}{side}.jsonl") for side in (SPEC, PLAIN)]

@@ -30,6 +30,8 @@ FORMS: tuple[Mapping[str, Any], ...] = (
     {},
 )
 """Ways to ask for log-probabilities and ids; a server that refuses one is asked in the next."""
+DRAFTED = re.compile(r"^\S*draft_tokens_total(?:{.*})? (\S+)", re.MULTILINE)
+"""A counter of drafted tokens, as vLLM and llama.cpp have it on their page /metrics."""
 PROMPTS: tuple[str, ...] = (
     "The capital of France is",
     "Once upon a time",
@@ -160,6 +162,23 @@ class Request:
                 return found | {"settings": self.mark, "seconds": took}
             time.sleep(PAUSE * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
+
+
+def drafted_so_far(request: Request) -> int | None:
+    """What the page /metrics of a server counts of drafted tokens; None if it has no counter.
+
+    Raises
+    ------
+    OSError
+        The server cannot be reached.
+    """
+    page = re.sub(r"/v\d+/*$", "", request.url.rstrip("/")) + "/metrics"
+    try:
+        with urllib.request.urlopen(page, timeout=request.answers_within) as answer:
+            found = DRAFTED.findall(answer.read().decode(errors="replace"))
+    except urllib.error.HTTPError:
+        return None
+    return int(sum(map(float, found))) if found else None
 
 
 def seed_of(prompt: str, number: int) -> int:
