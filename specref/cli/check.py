@@ -217,6 +217,9 @@ def check_command(
     them), tree, step, generate, text (an Engine, which is asked for whole texts) and more.
     `specref list contracts --contract ragged` shows what a function takes and returns there.
 
+    A TARGET that is an address, http://HOST:PORT/v1, is a running OpenAI-compatible server, with
+    options of its own: specref check http://127.0.0.1:8000/v1 --help.
+
     --installed judges every registered engine that is installed, one after the other in its
     quick form and in a process of its own; a crash is a row. Exit code 1 if one of them fails
     where that is not expected; 2 if an installed one has no verdict, or none is installed.

@@ -99,6 +99,10 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
     return answer
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 64  # of five, connections of eight workers wait for a second
+
+
 @contextmanager
 def serving(
     bug: str | None = None,
@@ -134,7 +138,7 @@ def serving(
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

@@ -20,7 +20,7 @@ from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.contrib.real_models.settings import Setting
 
 STAGES = ("raw", "processed")
-MOST = 20_000
+MOST = 5_000
 """Tokens that are bet on, at some 0.1 milliseconds each."""
 CUT = 0.01
 """Nats from the last token that a filter keeps, within which rounding may decide."""
