@@ -1,6 +1,11 @@
 """``specref``, ``python -m specref``: the command line, in a process under supervision."""
 
+import os
+
 from specref.supervised import NO_VERDICT, Notes, supervised
+
+COMPLETING = "_SPECREF_COMPLETE"
+"""Set by a shell that asks how words go on, or for the script that asks."""
 
 
 def main() -> None:
@@ -11,6 +16,10 @@ def main() -> None:
 def _command(notes: Notes) -> int:
     from specref.cli import main as commands  # the parent needs none of it
 
+    if COMPLETING in os.environ:
+        from specref.cli.bash_completion import install
+
+        install()
     try:
         commands(prog_name="specref", obj=notes)
     except SystemExit as end:

@@ -1,6 +1,7 @@
 """Names of commands and options: former ones still work, and misuse says what was meant."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
+from specref.__main__ import COMPLETING
 from specref.cli import FORMER, main
 from specref.cli import judging as judging_module
 from specref.cli import verify as verify_module
+from specref.cli.bash_completion import WholeWords
 from specref.cli.shapes import read_shape, wanted
 from specref.conformance.strata.shape import Shape
 from specref.contracts.table import STEP, VERIFY
@@ -174,7 +177,8 @@ def test_a_shell_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "broken.py").write_text("def (\n")
     monkeypatch.chdir(tmp_path)
     assert completed("check", "mine") == ["mine.py:"]
-    assert completed("check", "mine.py:") == ["mine.py:verify"]
+    assert completed("check", "mine.py:") == completed("check", "mine.py:v") == ["mine.py:verify"]
+    assert completed("check", "mine:v") == ["mine:verify"]
     assert completed("check", "broken.py:") == []
     assert completed("check", "examples.l") == ["examples.lossy:verify"]
     assert "torch-backend" in completed("check", "torch")
@@ -184,6 +188,34 @@ def test_a_shell_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert completed("check", "x", "--rule", "greedy") == ["greedy-block"]
     assert completed("prove", "x:y", "--against", "tl") == ["tli"]
     assert "init" in completed("in")
+
+
+@pytest.mark.parametrize(
+    ("typed", "inserted"),
+    [
+        ("check mine.py:", ["verify"]),
+        ("check mine.py:ver", ["verify"]),
+        ("check x --rule=greedy", ["greedy-block"]),
+        ("check x --declare in_place=", ["true", "false"]),
+        ("check x --declare in_place=t", ["true"]),
+        ("check x --only joint/wid", ["joint/wide"]),
+        ("check x --only ", ["smoke"]),
+        ("ini", ["init"]),
+    ],
+)
+def test_bash_completes_words_that_it_cuts_at_colons(
+    typed: str, inserted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(SAMPLER)
+    monkeypatch.chdir(tmp_path)
+    line = f"specref {typed}"
+    monkeypatch.setenv("COMP_LINE", f"{line} and more")
+    monkeypatch.setenv("COMP_POINT", str(len(line)))
+    asked = WholeWords(main, {}, "specref", COMPLETING)
+    found = asked.complete().splitlines()
+    assert found[: len(inserted)] == [f"plain,{one}" for one in inserted]
+    script = asked.source_template % asked.source_vars()
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_colours_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,4 +95,7 @@ def main() -> None:
 
     Exit codes: 0 everything holds, 1 a violation was found, 2 misuse or not run,
     130 interrupted.
+
+    Bash completes commands, targets, checks and rules after
+    eval "$(_SPECREF_COMPLETE=bash_source specref)".
     """

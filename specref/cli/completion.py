@@ -22,12 +22,15 @@ def targets(
     --------
     >>> [one.value for one in targets(None, None, "examples.c")]
     ['examples.correct:verify']
+    >>> [one.value for one in targets(None, None, "specref.examples.correct:")]
+    ['specref.examples.correct:verify']
     """
     from specref.adapters import IMPLEMENTATIONS
 
     file, colon, _ = incomplete.partition(":")
-    if file.endswith(".py") and colon:
-        return _starting([f"{file}:{name}" for name in functions(Path(file))], incomplete)
+    module = file if file.endswith(".py") else f"{file.replace('.', '/')}.py"
+    if colon and Path(module).is_file():
+        return _starting([f"{file}:{name}" for name in functions(Path(module))], incomplete)
     place = Path(incomplete)
     folder = place if incomplete.endswith("/") else place.parent
     files = [f"{one}:" for one in sorted(folder.glob("*.py"))]
