@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.bugs.verifiers import BUGS, clean
+from proofs_tests.helpers.bugs.verifiers import BUGS
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
@@ -541,8 +541,3 @@ def test_seeding_in_a_run_changes_nothing_outside() -> None:
     before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
     assert probe(judged).distribution == {(0,): 0.75, (1,): 0.25}
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
-
-
-def test_clean_samplers_are_probed_as_ever() -> None:
-    (result,) = check(clean, only=PROBED).results
-    assert result.status == Status.PASSED

@@ -99,12 +99,6 @@ def test_independent_tokens_of_a_wrong_law_are_neither_alike_nor_uneven(law):
     assert evenness(hits, 64, 0.25)[0] < 5
 
 
-def test_bounds_grow_with_pairs_alone():
-    bound = least_resemblance(1_000, SIZE, ALPHA)
-    assert len(bound) == 500
-    assert (np.diff(bound) < 0).all()
-
-
 @pytest.mark.parametrize(("chance", "most"), [(0.25, 1), (0.5, 2)])
 def test_spread_and_shared_numbers_are_told_apart(chance, most):
     rng, calls, rows = np.random.default_rng(1), 1_024, 64

@@ -33,6 +33,7 @@ def better_in_a_corner(target, drafter, context, lookahead, chance):
     return step(target, drafter, context, lookahead, chance)
 
 
+@pytest.mark.deep
 def test_a_rule_that_is_worse_on_few_rows_has_a_witness() -> None:
     found = compare_everywhere(worse_in_a_corner, standard.step, "ab", lookahead=1, budget=60)
     assert found.relation == "less"

@@ -79,12 +79,3 @@ def test_binomial_intervals_are_those_of_clopper_and_pearson() -> None:
     for successes in (0, 1, 7, 10):
         exact = stats.binomtest(successes, 10).proportion_ci(0.95, "exact")
         assert binomial_interval(successes, 10, 0.05) == pytest.approx(tuple(exact))
-
-
-def test_measured_acceptance_is_printed() -> None:
-    found = measure_acceptance("c", np.array([40, 30, 30]), LAW, 0.02)
-    (low, high), (short, long) = found.rate_interval, found.mean_interval
-    assert str(found) == (
-        f"c: first draft accepted 0.6000 [{low:.4f}, {high:.4f}], closed form 0.5000; "
-        f"mean number of accepted tokens 0.9000 [{short:.4f}, {long:.4f}], closed form 0.7000"
-    )

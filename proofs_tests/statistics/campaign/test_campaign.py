@@ -5,7 +5,6 @@ Power is a rule stated before sampling: 30 / TV^2 blocks find a bug of the libra
 with probability below 1e-6.
 """
 
-import inspect
 import itertools
 import math
 from collections.abc import Mapping
@@ -177,15 +176,6 @@ def test_mean_wealth_is_not_one_under_a_bug(name: str) -> None:
     assert abs(mean_wealth(MUTANTS[name].step) - 1) > 1e-3
 
 
-def test_slicing_by_exact_length_would_accuse_a_correct_sampler() -> None:
-    # What a campaign must not do: the first token of blocks of one token is far from p.
-    law = law_of(standard.step, "wide")
-    short = {block[0]: weight for block, weight in law.items() if len(block) == 1}
-    total = sum(short.values())
-    p = dict(enumerate(map(float, FIXTURES["wide"].target.next_token(()))))
-    assert total_variation({x: w / total for x, w in short.items()}, p) > 0.3
-
-
 def test_false_alarms_keep_alpha_however_often_one_looks() -> None:
     rng, looks = np.random.default_rng(11), np.unique(np.geomspace(2, 1_500, 9).astype(int))
     runs = [watched(law_of(step, "c"), looks, rng) for step in LOSSLESS.values() for _ in range(8)]
@@ -225,7 +215,7 @@ def test_every_known_bug_is_found(fixture: str) -> None:
 
 
 @pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("fixture", BIG)
+@pytest.mark.parametrize("fixture", ["deep", "eos", "wide"])
 def test_every_bug_is_found_without_knowing_it(fixture: str) -> None:
     missed = {}
     for name in lossy_mutants(fixture):
@@ -240,22 +230,6 @@ def test_every_bug_is_found_without_knowing_it(fixture: str) -> None:
 @pytest.mark.parametrize("bug", BUGS_NOT_IN_THE_ZOO)
 def test_bugs_that_are_not_in_the_zoo_are_found(bug: str, fixture: str) -> None:
     assert judged(BUGS_NOT_IN_THE_ZOO[bug], fixture, UNKNOWN, seed=15).verdict == LOSSY
-
-
-@pytest.mark.parametrize("fixture", BIG)
-def test_bugs_that_leave_the_first_token_exact_are_found(fixture: str) -> None:
-    blind = [n for n in lossy_mutants(fixture) if first_token_distance(n, fixture) < 1e-12]
-    assert len(blind) >= 8
-    for name in blind:
-        assert judged(MUTANTS[name].step, fixture, KNOWN, seed=16).verdict == LOSSY, name
-
-
-def first_token_distance(name: str, fixture: str) -> float:
-    first: dict[int, float] = {}
-    for block, weight in law_of(MUTANTS[name].step, fixture).items():
-        first[block[0]] = first.get(block[0], 0.0) + weight
-    p = dict(enumerate(map(float, FIXTURES[fixture].target.next_token(()))))
-    return float(total_variation(first, p))
 
 
 def test_a_lossless_sampler_is_certified_and_a_lossy_one_is_not() -> None:
@@ -540,7 +514,7 @@ def test_no_trace_of_standard_decoding_is_impossible(fixture: str) -> None:
 
 
 @pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("fixture", BIG)
+@pytest.mark.parametrize("fixture", ["eos", "wide", "deep"])
 def test_impossible_traces_decide_within_what_their_probability_promises(fixture: str) -> None:
     shares = {n: impossible_share(traced_law(MUTANTS[n].step, fixture), fixture)
               for n in lossy_mutants(fixture)}  # fmt: skip
@@ -747,15 +721,6 @@ def test_a_case_is_adopted_without_what_was_counted_on_it() -> None:
     assert second.report().intervals == first.report().intervals
 
 
-def test_a_case_is_printed_without_its_tables() -> None:
-    coin = iid_model(Vocabulary("ab"), ["1/4", "3/4"])
-    case = Campaign().case(coin, coin, name="mine")
-    assert repr(case) == (
-        "CampaignCase(name='mine', tree=PrefixTree(context=(), lookahead=1), "
-        "algorithm='standard', tolerance=0.0, tokens=None, trials=0, impossible=0)"
-    )
-
-
 def test_a_case_that_does_not_fit_is_not_adopted() -> None:
     case = template("c")
     with pytest.raises(ValueError, match=r"case.tolerance = 0.0: expected 0.1"):
@@ -862,11 +827,6 @@ def test_a_distance_that_was_found_stays_found() -> None:
     campaign._too_far = True
     campaign.add(case, [(0,)])
     assert campaign.report().verdict == LOSSY
-
-
-def test_help_is_for_reading() -> None:
-    """A library of bugs as a default would be printed in the signature: 26,000 characters."""
-    assert len(str(inspect.signature(Campaign.case))) < 600
 
 
 @pytest.mark.parametrize(("eps", "said"), [(None, True), (0.02, False)])

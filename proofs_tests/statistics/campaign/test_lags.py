@@ -200,11 +200,6 @@ def rng_uniforms(trials: int, period: int) -> Array:
     return np.random.default_rng(10).random(trials)[rows // (2 * period) * period + rows % period]
 
 
-def test_distances_are_powers_of_two() -> None:
-    assert LAGS.tolist() == [2**k for k in range(7)]
-    assert DEPTH == 64
-
-
 def test_ranks_have_mean_zero() -> None:
     p = np.random.default_rng(11).dirichlet(np.ones(5), size=20)
     assert (p * ranks(p)).sum(axis=1) == pytest.approx(0)

@@ -96,6 +96,7 @@ def test_bugs_are_found_without_the_drafter(sampler: Sampler) -> None:
     assert campaign.decided_lossy
 
 
+@pytest.mark.deep
 def test_false_alarms_keep_alpha() -> None:
     # 20 campaigns at alpha 0.05, with a look after each of 100 tokens.
     rng, alarms = np.random.default_rng(3), 0

@@ -19,13 +19,6 @@ def sample(probabilities: np.ndarray, trials: int, rng: np.random.Generator) -> 
     return dict(enumerate(rng.multinomial(trials, probabilities)))
 
 
-def test_expected_total_variation_by_enumeration() -> None:
-    # Three draws from (1/3, 2/3): the count of the first is 0, 1, 2, 3.
-    chances = [Fraction(8, 27), Fraction(12, 27), Fraction(6, 27), Fraction(1, 27)]
-    mean = sum(c * abs(Fraction(k, 3) - Fraction(1, 3)) for k, c in enumerate(chances))
-    assert expected_total_variation(np.array([1 / 3, 2 / 3]), 3) == pytest.approx(float(mean))
-
-
 @pytest.mark.parametrize("trials", [1, 2, 5, 40])
 @pytest.mark.parametrize(
     "first", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000), Fraction(0)]

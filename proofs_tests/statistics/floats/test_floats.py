@@ -235,18 +235,6 @@ def test_coupled_replay_finds_planted_bugs(bug):
     assert f"trial {found.trial}, drafts" in str(found)
 
 
-@pytest.mark.parametrize("bug", [residual_is_target, bonus_of_the_row_before])
-def test_planted_bugs_are_as_far_as_stated(bug):
-    p, q = replay_instances(8, "float32")
-    kept = np.minimum(p[:, :2], q)
-    rate = kept.sum(axis=-1)
-    if bug is residual_is_target:
-        distances = [distance(kept[i, 0] + (1 - rate[i, 0]) * p[i, 0], p[i, 0]) for i in range(3)]
-    else:
-        distances = [rate[i].prod() * distance(p[i, 1], p[i, 2]) for i in range(3)]
-    assert np.mean(distances) > 0.03
-
-
 def test_trials_take_instances_in_turn_and_in_batches(monkeypatch):
     monkeypatch.setattr(coupled, "CELLS", 100)
     p, q = replay_instances(4, "float64", lookahead=1)
@@ -386,12 +374,6 @@ def test_rounding_stays_below_the_margin(dtype, size, scale):
         tv = distance(law_in(dtype, a, b), softmax_in("float64", a))
         assert tv < EQUIVALENCE_MARGIN[dtype]
         assert tv > 0
-
-
-@pytest.mark.parametrize("dtype", FORMATS)
-def test_margins_cover_the_bound(dtype):
-    size = 8000 if dtype == "float16" else 131_072
-    assert rounding_bound(dtype, size) <= EQUIVALENCE_MARGIN[dtype]
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
@@ -536,7 +518,7 @@ def test_rejected_by_rounding_alone_draws_from_p():
 
 def test_round_to_agrees_with_numpy_and_torch():
     torch = pytest.importorskip("torch")
-    upper = np.arange(2**16, dtype=np.uint32) << 16
+    upper = np.arange(0, 2**16, 5, dtype=np.uint32) << 16
     lower = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], dtype=np.uint32)
     values = (upper[:, None] + lower).view(np.float32)
     values = values[np.isfinite(values)]

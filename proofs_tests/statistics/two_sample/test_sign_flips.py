@@ -19,7 +19,7 @@ from specref.statistics.two_sample.sign_flips import (
 def test_the_bound_is_above_the_exact_tail():
     """All 2^10 signs of ten pairs with three features."""
     rng = np.random.default_rng(1)
-    for _ in range(20):
+    for _ in range(6):
         apart = rng.integers(-2, 3, (10, 3)).astype(float)
         second = apart.T @ apart
         signs = np.array(list(itertools.product((1, -1), repeat=10)))
