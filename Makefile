@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 DIST := build/dist-try
 
-.PHONY: help models models-check verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-record
+.PHONY: help models models-check verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
@@ -20,7 +20,7 @@ help:
 	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
 	@echo "make models-check  checks texts of these models, method by method; says how long before"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
-	@echo "make cuda       what only CUDA can show, ten minutes a call; make cuda-record: its rows of docs/records/benchmarks.md"
+	@echo "make cuda       what only CUDA can show, and its rows of docs/records; ten minutes a call"
 
 # By module: pip may replace the script meanwhile, as in .ci/run.
 verify: .venv/core
@@ -73,7 +73,7 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
 	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
 	$(BIN)/python -m proofs_tests.benchmarks.scaling
-	$(BIN)/python -m gpu_tests.benchmarks.verification
+	$(BIN)/python -m gpu_tests.benchmarks.record --device cpu --part verification --output build/benchmarks.json --markdown build/benchmarks.md
 
 engines: .venv/core
 	$(BIN)/python -m proofs_tests.benchmarks.engines
@@ -107,9 +107,6 @@ dist: .venv/core
 # Ten minutes a call; it goes on where it was.
 cuda:
 	$(PYTHON) -m gpu_tests.run --output build/cuda.json
-
-cuda-record:
-	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/records/benchmarks.json --markdown docs/records/benchmarks.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

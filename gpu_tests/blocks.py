@@ -8,13 +8,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gpu_tests.forcing import forced_logits
-from gpu_tests.pairs import Pair
+from gpu_tests.pairs import held_out
 from specref.arrays import Floats
 from specref.coins import Coins as ReferenceCoins
 from specref.coins import draw_coins
+from specref.contrib.real_models.judging import forced_logits
+from specref.contrib.real_models.pairs import Pair
 from specref.statistics.floats.reference import verify_float64
 from specref.torch_backend import OUTSIDE, Coins, shape_logits
+from specref.torch_backend.methods import DRAFTERS
 
 BATCH = 512
 MARGIN = 1e-5
@@ -62,7 +64,7 @@ class Blocks:
 
 def held_out_blocks(pair: Pair, method: str, count: int, lookahead: int = 4) -> list[Blocks]:
     """Blocks after beginnings of held-out documents, as a method drafts them there."""
-    documents = pair.held_out()
+    documents = held_out(pair)
     contexts = [
         documents[number % len(documents)][: 1 + 7 * number % LONGEST] for number in range(count)
     ]
@@ -82,13 +84,15 @@ def _blocks(
     lookahead: int,
     rng: np.random.Generator,
 ) -> Blocks:
-    seeds = torch.arange(start, start + len(contexts), device=pair.target.device)
-    drafter = pair.drafts_by(method, shape_logits)
+    seeds = torch.arange(start, start + len(contexts), device=pair.target.model.device)
+    drafter = DRAFTERS[method](pair.for_methods(shape_logits))
     drafts = drafter.draft(contexts, lookahead, seeds, 0)
     assert drafts.laws is not None
     known = drafts.tokens.clamp(min=0).tolist()
     texts = [[*row, 0] for row in known]
-    logits = forced_logits(pair.target, contexts, texts).view(len(contexts), len(texts[0]), -1)
+    logits = forced_logits(pair.target.model, contexts, texts).view(
+        len(contexts), len(texts[0]), -1
+    )
     drawn = draw_coins(len(contexts), drafts.tokens.shape[1], logits.shape[2] + 1, rng)
     accept, race = (torch.from_numpy(a).to(logits.device) for a in (drawn.accept, drawn.race))
     return Blocks(

@@ -1,14 +1,13 @@
-"""What is generated: a method, on a pair, with laws of a shape."""
+"""What is generated: a method, on a pair, with laws of a setting."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 
 import torch
 
-from specref.torch_backend import shape_logits
-from specref.torch_backend.drafters.drafts import Shape
+from specref.contrib.real_models.plan import PLAIN
+from specref.contrib.real_models.settings import Setting
 
 LOOKAHEAD = 4
 
@@ -22,16 +21,10 @@ class Case:
 
     method: str
     pair: str
-    temperature: float = 1.0
-    top_p: float | None = None
+    setting: Setting = PLAIN
     dtype: torch.dtype = torch.float32
     variant: bool = False
     verification: str = "token"
-
-    @property
-    def shape(self) -> Shape:
-        """From logits to laws."""
-        return partial(shape_logits, temperature=self.temperature, top_p=self.top_p)
 
 
 CASES: Mapping[str, Case] = MappingProxyType(
@@ -44,7 +37,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
         "slrs": Case("slrs", "large intersection", variant=True),
         "slrs, bytes": Case("slrs", "byte-level", variant=True),
         "standard, T 0.7, top-p 0.9": Case(
-            "standard", "homogeneous", 0.7, 0.9, torch.float64, variant=True
+            "standard", "homogeneous", Setting(0.7, top_p=0.9), torch.float64, variant=True
         ),
         "standard, gpt2": Case(
             "standard", "homogeneous, target_gpt2 + drafter_unigram", variant=True

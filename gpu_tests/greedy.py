@@ -1,15 +1,18 @@
 """Texts at temperature 0, and whether a difference is a near-tie of the target's logits."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 
-from gpu_tests.forcing import forced_logits
-from gpu_tests.pairs import Pair
-from specref.torch_backend import generate
+from gpu_tests.cases import LOOKAHEAD
+from specref.contrib.real_models.generating import Generator
+from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.planted import Planted
+from specref.contrib.real_models.settings import Setting
+from specref.contrib.real_models.speed import GAP, gap_where_they_part
 
-GAP = 1e-3
 Texts = Sequence[Sequence[int]]
 
 
@@ -28,48 +31,29 @@ def compared(pair: Pair, prompts: Texts, texts: Texts, others: Texts) -> Agreeme
         if list(text) == list(other):
             equal += 1
             continue
-        near += gap_where_they_part(pair, prompt, text, other) <= GAP
+        near += gap_where_they_part(pair.target, prompt, text, other) <= GAP
     return Agreement(equal, near, len(texts) - equal - near)
 
 
-def gap_where_they_part(
-    pair: Pair, prompt: Sequence[int], text: Sequence[int], other: Sequence[int]
-) -> float:
-    """The largest logit less the second, by teacher forcing; infinite if one text just ends."""
-    pairs = zip(text, other, strict=False)
-    same = next((place for place, (a, b) in enumerate(pairs) if a != b), None)
-    if same is None:
-        return float("inf")
-    logits = forced_logits(pair.target, [prompt], [text[: same + 1]])[-1]
-    largest, second = logits.topk(2).values.tolist()
-    return float(largest - second)
-
-
-def greedy(pair: Pair, method: str, prompts: Texts, tokens: int, **options: Any) -> Texts:
+def greedy(
+    pair: Pair,
+    method: str,
+    prompts: Texts,
+    tokens: int,
+    planted: Planted = MappingProxyType({}),
+) -> Texts:
     """Our texts at temperature 0."""
-    made = generate(
-        pair.target,
-        pair.drafter,
-        prompts,
-        seeds=range(len(prompts)),
-        method=method,
-        tokenizer=pair.tokenizer,
-        drafter_tokenizer=pair.drafter_tokenizer,
-        max_new_tokens=tokens,
-        temperature=0.0,
-        eos=pair.tokenizer.eos_token_id,
-        **options,
-    )
-    return made.tokens
+    generator = Generator(pair, method, Setting(0.0), LOOKAHEAD, bounding=False)
+    return generator(prompts, range(len(prompts)), tokens, planted).generation.tokens
 
 
 def greedy_by_transformers(pair: Pair, prompts: Texts, tokens: int) -> Texts:
     """Texts of `generate(do_sample=False)`, in one batch padded on the left."""
-    pad, eos = pair.tokenizer.pad_token_id, pair.tokenizer.eos_token_id
+    pad, eos = pair.target.tokenizer.pad_token_id, pair.target.tokenizer.eos_token_id
     longest = max(map(len, prompts))
     ids = torch.tensor([[pad] * (longest - len(row)) + list(row) for row in prompts])
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in prompts])
-    model: Any = pair.target
+    model: Any = pair.target.model
     found = model.generate(
         ids.to(model.device),
         attention_mask=mask.to(model.device),

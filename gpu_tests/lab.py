@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 from gpu_tests.blocks import Blocks, held_out_blocks
 from gpu_tests.cases import CASES
-from gpu_tests.pairs import Models, Pair
+from gpu_tests.pairs import Models, prompts_of
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import PRETENDED, SIZES
 from specref.contrib.real_models import planted
+from specref.contrib.real_models.pairs import Pair
 from specref.contrib.real_models.planted import Planted
 
 Figure: TypeAlias = Callable[[str], None]
@@ -71,5 +72,5 @@ class Lab:
     ) -> Record:
         case, sizes = CASES[name], self.sizes
         pair = self.pair(case.pair, case.dtype)
-        rows = pair.prompts(sizes.prompts) * seeds
+        rows = prompts_of(pair, sizes.prompts) * seeds
         return record(pair, case, rows, sizes.tokens, seed=seed, planted=planted)

@@ -1,4 +1,4 @@
-"""Drafts that are accepted jointly: what the laws say of each drafted prefix.
+"""Laws by teacher forcing; and of drafts that are accepted jointly, the chance of each prefix.
 
 By block verification at least k of the drafts x_1 ... x_n are accepted with probability
 
@@ -14,9 +14,20 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from gpu_tests.forcing import forced_laws
-from specref.torch_backend.drafters.drafts import Drafts, Shape
-from specref.torch_backend.statistics import Generation
+from specref.contrib.real_models.generating import Made
+from specref.contrib.real_models.judging import TOKENS, forced_logits
+from specref.torch_backend.drafters.drafts import Shape
+
+
+def forced_laws(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    texts: Sequence[Sequence[int]],
+    shape: Shape,
+) -> Tensor:
+    """The laws that each token of each text was to be drawn by, one row after the other."""
+    logits = forced_logits(model, prompts, texts)
+    return torch.cat([shape(rows) for rows in logits.split(TOKENS)])
 
 
 class Prefixes(NamedTuple):
@@ -45,21 +56,9 @@ class Block(NamedTuple):
     kept: int
 
 
-def prefixes(
-    target: PreTrainedModel,
-    shape: Shape,
-    prompts: Sequence[Sequence[int]],
-    made: Generation,
-    drafts: Sequence[tuple[list[int], Drafts]],
-) -> Prefixes:
-    """Of texts whose drafts are all of the target's vocabulary.
-
-    Parameters
-    ----------
-    drafts : sequence of (list of int, Drafts)
-        Of each iteration: for which rows, and what.
-    """
-    blocks = list(_blocks(prompts, made, drafts))
+def prefixes(target: PreTrainedModel, shape: Shape, made: Made) -> Prefixes:
+    """Of texts whose drafts are all of the target's vocabulary."""
+    blocks = list(_blocks(made))
     texts = [block.drafts for block in blocks]
     laws = forced_laws(target, [block.context for block in blocks], texts, shape)
     ids = torch.tensor([token for text in texts for token in text], device=laws.device)
@@ -81,19 +80,16 @@ def _survival(ratios: Tensor) -> Tensor:
     return torch.tensor(chances[1:], dtype=torch.float64)
 
 
-def _blocks(
-    prompts: Sequence[Sequence[int]],
-    made: Generation,
-    drafts: Sequence[tuple[list[int], Drafts]],
-) -> Iterator[Block]:
+def _blocks(made: Made) -> Iterator[Block]:
     """The blocks with drafts, in the order of the iterations."""
-    emitted = [0] * len(prompts)
-    for number, (rows, proposal) in enumerate(drafts):
-        assert proposal.laws is not None
-        chances = proposal.laws.gather(2, proposal.tokens.clamp(min=0)[..., None])[..., 0].double()
-        for row, ids, q in zip(rows, proposal.tokens.tolist(), chances, strict=True):
-            log = made.iterations[row][number]
+    emitted, generation = [0] * len(made.prompts), made.generation
+    for number, proposal in enumerate(made.proposals):
+        tokens, laws = proposal.drafts.tokens, proposal.drafts.laws
+        assert laws is not None
+        chances = laws.gather(2, tokens.clamp(min=0)[..., None])[..., 0].double()
+        for row, ids, q in zip(proposal.rows, tokens.tolist(), chances, strict=True):
+            log = generation.iterations[row][number]
             if log.drafted:
-                context = [*prompts[row], *made.tokens[row][: emitted[row]]]
+                context = [*made.prompts[row], *generation.tokens[row][: emitted[row]]]
                 yield Block(context, ids[: log.drafted], q[: log.drafted], log.prefix)
             emitted[row] += log.emitted

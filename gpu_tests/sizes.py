@@ -56,11 +56,10 @@ class Sizes:
 
 PRETENDED = "cuda:0"
 """The device of `gpu_tests.pretended`, which is as fast as a CPU."""
-FEW = Sizes(40, 24, 300, 1, (8, 24), 200, 2, (12, 32))
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": FEW,
-        PRETENDED: FEW,
+        "cpu": Sizes(40, 24, 300, 1, (8, 24), 200, 2, (12, 32)),
+        PRETENDED: Sizes(20, 12, 50, 1, (3, 8), 100, 1, (4, 16)),
         "cuda": Sizes(40, 64, 100_000, 16, (40, 128), 4_096, 20, (40, 64)),
     }
 )

@@ -12,24 +12,17 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import torch
 from click.testing import CliRunner
 
-from gpu_tests.benchmarks import generation, record, timing, verification
-from gpu_tests.benchmarks.cases import SIZES, Case, Problem, floors
+from gpu_tests.benchmarks import cases, generation, lines, record, timing
+from gpu_tests.benchmarks.cases import Case, Problem, floors
 from gpu_tests.benchmarks.contenders import Tally
 from gpu_tests.benchmarks.figures import faster_than_plain, near_floor, no_slower
 from gpu_tests.benchmarks.generation import Run
 from gpu_tests.benchmarks.lines import BY_ID, OURS, THEIRS, Line
 from gpu_tests.pairs import card_entries
+from gpu_tests.sizes import PRETENDED
 
 CASE = Case(2, 3, 100, "float32", "probabilities", "eager")
 LINE = Line("homogeneous", "standard", 1.0, OURS, 1, 1, 6, 4)
-TINY = {
-    "verification": verification.Sizes(
-        (1, 2), (2,), (300,), compiled=lambda case: case.batch == 2, repetitions=2, buffer=1 << 20
-    ),
-    "generation": generation.Sizes(
-        1, 3, 1, batch=2, pairs=("homogeneous", "large intersection", "byte-level")
-    ),
-}
 
 
 def bytes_by_hand(case: Case, itemsize: int) -> int:
@@ -141,36 +134,41 @@ def test_generation_figures_judge_every_row() -> None:
     assert faster_than_plain(batches, "cuda").outcome == "missed"
 
 
-def tiny(device: str) -> dict[str, verification.Sizes | generation.Sizes]:
-    """Compiled cases only where a compilation takes seconds."""
-    plain = replace(TINY["verification"], compiled=SIZES["cpu"].compiled)
-    return TINY | ({"verification": plain} if device == "cpu" else {})
+@pytest.fixture(scope="module")
+def kind(device: str) -> str:
+    """As commands name the device."""
+    return device.partition(":")[0]
 
 
 @pytest.fixture(scope="module")
-def recorded(device: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny record of one device."""
+def recorded(device: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny record of one device; compiled where that takes seconds only."""
     if not card_entries():
         pytest.skip("not_run (fixtures/models is not built)")
     folder = tmp_path_factory.mktemp("record")
     files = [f"--output={folder / 'record.json'}", f"--markdown={folder / 'page.md'}"]
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in record.MODULES.items():
-            patch.setattr(module, "SIZES", dict.fromkeys(record.DEVICES, tiny(device)[name]))
-        result = CliRunner().invoke(record.main, [*files, "--device", device])
+        tiny = (
+            cases.TINY if kind == "cpu" else replace(cases.TINY, compiled=lambda c: c.batch == 2)
+        )
+        if device != PRETENDED:  # which has smaller ones
+            sizes = {"verification": tiny, "generation": lines.TINY}
+            sizes = {part: dict.fromkeys(record.DEVICES, one) for part, one in sizes.items()}
+            patch.setattr(record, "SIZES", sizes)
+        result = CliRunner().invoke(record.main, [*files, "--device", kind])
     assert result.exit_code == 0, result.output
     return folder
 
 
-def test_a_tiny_record(recorded: Path, device: str) -> None:
+def test_a_tiny_record(recorded: Path, kind: str) -> None:
     record = json.loads((recorded / "record.json").read_text())
     parts = {(part["part"], part["device"]): part for part in record["parts"]}
     assert len(parts) == 4
     for (_, where), part in parts.items():
         statuses = {row["status"].split(" (")[0] for row in part["rows"]}
-        assert statuses <= ({"measured", "failed"} if where == device else {"not_run"})
-        assert (part["machine"] is not None) == (where == device)
-    rows = parts["generation", device]["rows"]
+        assert statuses <= ({"measured", "failed"} if where == kind else {"not_run"})
+        assert (part["machine"] is not None) == (where == kind)
+    rows = parts["generation", kind]["rows"]
     failed = [row for row in rows if row["status"] != "measured"]
     # Transformers' TLI takes no drafter whose every token is the target's.
     assert {(row["pair"], row["method"]) for row in failed} <= {("byte-level", "tli")}

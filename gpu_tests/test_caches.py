@@ -18,7 +18,8 @@ from torch import Tensor
 
 from gpu_tests.greedy import Texts
 from gpu_tests.lab import Figure, Lab
-from gpu_tests.pairs import Pair
+from gpu_tests.pairs import prompts_of
+from specref.contrib.real_models.pairs import Pair
 from specref.torch_backend import TreeModel, generate
 from specref.torch_backend.models.slots import Slots
 from specref.torch_backend.models.trees import Tree
@@ -29,13 +30,13 @@ MOVED = 0.1
 
 def texts(pair: Pair, method: str, prompts: Texts, tokens: int, use_cache: bool) -> Texts:
     return generate(
-        pair.target,
-        pair.drafter,
+        pair.target.model,
+        pair.drafter.model,
         prompts,
         seeds=range(len(prompts)),
         method=method,
-        tokenizer=pair.tokenizer,
-        drafter_tokenizer=pair.drafter_tokenizer,
+        tokenizer=pair.target.tokenizer,
+        drafter_tokenizer=pair.drafter.tokenizer,
         max_new_tokens=tokens,
         use_cache=use_cache,
     ).tokens
@@ -45,7 +46,7 @@ def texts(pair: Pair, method: str, prompts: Texts, tokens: int, use_cache: bool)
 @pytest.mark.parametrize("method", PAIRS)
 def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
     pair, (count, tokens) = lab.pair(PAIRS[method], torch.float64), lab.sizes.few
-    prompts = pair.prompts(count)
+    prompts = prompts_of(pair, count)
     with_cache, without = (
         texts(pair, method, prompts, tokens, use_cache) for use_cache in (True, False)
     )
@@ -54,7 +55,7 @@ def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
 
 def test_caches_in_float32(lab: Lab, figure: Figure) -> None:
     pair, (count, tokens) = lab.pair("homogeneous"), lab.sizes.few
-    prompts = pair.prompts(count)
+    prompts = prompts_of(pair, count)
     with_cache, without = (
         texts(pair, "standard", prompts, tokens, use_cache) for use_cache in (True, False)
     )
@@ -65,7 +66,7 @@ def test_caches_in_float32(lab: Lab, figure: Figure) -> None:
 
 def test_a_rejected_draft_left_in_the_cache_is_noticed(lab: Lab) -> None:
     pair, (count, tokens) = lab.pair("homogeneous", torch.float64), lab.sizes.few
-    prompts = pair.prompts(count)
+    prompts = prompts_of(pair, count)
     right = texts(pair, "standard", prompts, tokens, True)
     with patch.object(Slots, "crop", too_little):
         wrong = texts(pair, "standard", prompts, tokens, True)
@@ -77,7 +78,7 @@ TREES = (([[0, 0, 1], [0]], [[1, 2, 1], [5]]), ([[2], [1, 1]], [[7], [3, 4]]))
 
 def grown(pair: Pair, use_cache: bool) -> list[Tensor]:
     """What the target says after the nodes of two trees, step by step."""
-    model = TreeModel(pair.target, use_cache)
+    model = TreeModel(pair.target.model, use_cache)
     begun = model.begin([[1, 2, 3], [4]])
     return [begun, *(one for step in TREES for one in model.grow(*step))]
 

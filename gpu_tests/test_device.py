@@ -64,10 +64,10 @@ def waiting(p: Tensor, q: Tensor, drafts: Tensor, coins: Coins) -> float:
     return float(verify(p, q, drafts, coins=coins)[1].sum().item())
 
 
-def test_verification_waits_for_nothing(gpu: str) -> None:
-    p, q, drafts, coins = batch(gpu)
-    race = coins._replace(race=torch.rand(p.shape[0], p.shape[2], device=gpu))
-    lens = torch.full((len(p),), 2, device=gpu)
+def test_verification_waits_for_nothing(cuda: str) -> None:
+    p, q, drafts, coins = batch(cuda)
+    race = coins._replace(race=torch.rand(p.shape[0], p.shape[2], device=cuda))
+    lens = torch.full((len(p),), 2, device=cuda)
     with refusing_to_wait():
         verify(p, q, drafts, coins=coins)
         verify(p, None, drafts, lens=lens, coins=race)
@@ -76,7 +76,7 @@ def test_verification_waits_for_nothing(gpu: str) -> None:
         waiting(p, q, drafts, coins)
 
 
-def test_coins_are_those_of_the_cpu(cuda: str) -> None:
+def test_coins_are_those_of_the_host(cuda: str) -> None:
     seeds = torch.tensor([0, 1, -1, 2**63 - 1, -(2**63)])
     for iteration, site in ((0, 0), (1, 1), (2**31 - 1, 255)):
         on_cpu = uniforms(seeds, iteration, site, 1000)
@@ -84,7 +84,7 @@ def test_coins_are_those_of_the_cpu(cuda: str) -> None:
     assert not torch.equal(on_cpu[0], on_cpu[1])
 
 
-def test_blocks_are_those_of_the_cpu(cuda: str) -> None:
+def test_blocks_are_those_of_the_host(cuda: str) -> None:
     """By inverse CDFs in float64, on laws of dyadic numbers: sums are exact on both."""
     *laws, drafts, coins = batch("cpu", 256, 4, 512)
     p, q = ((law.double() * 2**20).round() / 2**20 for law in laws)

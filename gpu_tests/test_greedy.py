@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from gpu_tests.cases import CASES
 from gpu_tests.greedy import Texts, compared, greedy, greedy_by_transformers
 from gpu_tests.lab import Figure, Lab
-from gpu_tests.recording import listening
+from gpu_tests.pairs import prompts_of
 from specref.contrib.real_models import planted
 
 PAIRS = {case.method: case.pair for case in reversed(CASES.values())}
@@ -24,7 +24,7 @@ NEAR_TIES = 0.05
 @pytest.fixture(scope="module")
 def given(lab: Lab) -> tuple[Sequence[Sequence[int]], int]:
     prompts, tokens = lab.sizes.few
-    return lab.pair("homogeneous").prompts(prompts), tokens
+    return prompts_of(lab.pair("homogeneous"), prompts), tokens
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,5 @@ def test_transformers_has_the_same_texts(
 
 def test_the_row_before_is_noticed(lab: Lab, given: tuple[Texts, int], plain: Texts) -> None:
     pair = lab.pair("homogeneous")
-    with listening(planted.row_before()):
-        texts = greedy(pair, "standard", *given)
+    texts = greedy(pair, "standard", *given, planted.row_before())
     assert compared(pair, given[0], texts, plain).different > len(plain) // 2

@@ -6,7 +6,6 @@ up by one sum over all tokens in float64; it may be off by 1e-6 of the total, wh
 round. Alpha of tokens is 1e-9 and of accepted drafts 1e-6, as for the trained pairs.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -22,18 +21,18 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from gpu_tests.betting import ALPHA, log10_evidence
+from gpu_tests.betting import LOSSY, log10_evidence
 from gpu_tests.cases import Case
-from gpu_tests.pairs import Pair
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import PRETENDED
 from specref.contrib.real_models import planted
+from specref.contrib.real_models.loading import Loaded
+from specref.contrib.real_models.pairs import ONE_VOCABULARY, Pair
 from specref.torch_backend import draw, shaping
 from specref.torch_backend.drafters import drafts
 from specref.torch_backend.verification import chains
 
 SIZE = 152_064
-LOSSY = -math.log10(ALPHA)
 NEAR = 1e-6
 NOISE = 0.5
 """Of the drafter's last layer, beside the target's of 0.5: a third of its drafts is accepted."""
@@ -63,7 +62,7 @@ def model(noise: float) -> PreTrainedModel:
 def pair(device: str) -> Pair:
     models = (model(noise).to(device, torch.bfloat16) for noise in (0.0, NOISE))
     without_end = SimpleNamespace(eos_token_id=None)
-    return Pair("random", 0.0, *models, without_end, without_end)
+    return Pair("random", *(Loaded("", one, without_end) for one in models), ONE_VOCABULARY)
 
 
 def texts(pair: Pair, device: str, **bug: Callable[..., Any]) -> Record:

@@ -1,8 +1,10 @@
-"""What is for CUDA runs on a pretended device, in a process of its own: threads included."""
+"""What is for CUDA runs on a pretended device, in processes of their own: threads included."""
 
+import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,53 +12,121 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
+from click.testing import CliRunner
+
+from gpu_tests import run as runner
+from proofs_tests.contrib.real_models.tiny import save
+
 ROOT = Path(__file__).parents[1]
-FILES = ("test_device.py", "test_large_vocabulary.py", "test_caches.py", "test_greedy.py")
-FILES += ("test_same_coins.py", "test_rounding.py", "test_generations.py")
-TWO = """
+FILES = sorted(path.name for path in Path(__file__).parent.glob("test_*.py"))
+WITHOUT_DEVICE = {"test_run.py", "test_pretended.py"}
+SAMPLE = (
+    "test_device.py::test_blocks_are_those_of_the_host",
+    "test_device.py::test_verification_waits_for_nothing",
+    "test_device.py::test_the_kit_finds_a_sampler_that_stays_on_the_host",
+    "test_caches.py::test_caches_change_no_tree[cuda]",
+    "test_greedy.py::test_greedy_texts_are_the_target_s[cuda-standard]",
+    "test_fused_benchmarks.py::test_fused_blocks_are_the_eager_ones[cuda-float32-logits]",
+)
+BUGS = """
+import inspect
 import threading
+
 import torch
 
-def test_a_tensor_of_the_host_is_refused(cuda):
-    torch.zeros(2, device=cuda) + torch.zeros(2)
+from gpu_tests import blocks
+from gpu_tests.benchmarks.cases import TINY, Problem
+from gpu_tests.cases import CASES
+from gpu_tests.pairs import Models, prompts_of
+from gpu_tests.recording import record
+from specref.torch_backend.drafters import drafts
 
-def test_it_is_in_threads(cuda):
+
+def plant(monkeypatch, module, owner, name, right, wrong):
+    function = getattr(owner, name)
+    source = inspect.cleandoc("\\n" + inspect.getsource(function))
+    assert source.count(right) == 1
+    made = {}
+    exec(source.replace(right, wrong), vars(module), made)
+    monkeypatch.setattr(owner, name, made[name])
+
+
+def test_a_tensor_is_left_on_the_host(cuda, monkeypatch):
+    right, owner = "seeds.to(self.model.device)", drafts.StandardDrafter
+    plant(monkeypatch, drafts, owner, "draft", right, "seeds.cpu()")
+    pair = Models(cuda).pair("homogeneous")
+    record(pair, CASES["standard"], prompts_of(pair, 2), 3)
+
+
+def test_a_generator_is_of_the_host(cuda, monkeypatch):
+    generator = torch.Generator
+    monkeypatch.setattr(torch, "Generator", lambda device: generator())
+    Problem.drawn(TINY.lines[0], cuda, 1)
+
+
+def test_numpy_is_asked_of_the_device(cuda, monkeypatch):
+    plant(monkeypatch, blocks, blocks, "_reference", "drafts.cpu().numpy()", "drafts.numpy()")
+    blocks.held_out_blocks(Models(cuda).pair("homogeneous"), "standard", 2)
+
+
+def test_another_thread_has_the_device(cuda):
     found = []
     thread = threading.Thread(target=lambda: found.append(torch.zeros(2, device=cuda).device))
     thread.start()
     thread.join()
     assert [str(one) for one in found] == [cuda]
 """
+SAID = (
+    "Expected all tensors to be on the same device",
+    "Expected a 'cuda' device type for generator but found 'cpu'",
+    "can't convert cuda:0 device type tensor to numpy",
+)
 
 
 def pretended(*arguments: str) -> tuple[int, str]:
     """The exit code of pytest on that device, and what it says."""
-    command = [sys.executable, "-m", "pytest", "-p", "gpu_tests.pretended", "-q", *arguments]
+    command = [sys.executable, "-m", "gpu_tests.pretended", "pytest", "-q", *arguments]
     options = "-p", "no:cacheprovider", "-n", "0"
     done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
-    return done.returncode, done.stdout[-8_000:] + done.stderr[-2_000:]
+    return done.returncode, done.stdout[-12_000:] + done.stderr[-2_000:]
 
 
-def cases(file: str) -> object:
-    """Generations take minutes on this device."""
-    return file if file == FILES[0] else pytest.param(file, marks=pytest.mark.deep)
+def test_a_sample_passes_and_device_bugs_are_found(tmp_path: Path) -> None:
+    """Each with CUDA's own words, and in every thread."""
+    file = tmp_path / "test_cuda.py"
+    file.write_text(BUGS)
+    (tmp_path / "conftest.py").write_text("from gpu_tests.conftest import cuda\n")
+    code, said = pretended(*(f"gpu_tests/{one}" for one in SAMPLE), str(file))
+    assert code == 1, said
+    assert f"{len(SAID)} failed, {len(SAMPLE) + 1} passed" in said, said
+    assert [words for words in SAID if not re.search(f"Error: {re.escape(words)}", said)] == []
 
 
-@pytest.mark.parametrize("file", [cases(file) for file in FILES])
-def test_what_is_for_cuda_passes(file: str) -> None:
-    # Others have their device as a parameter.
-    chosen = [] if file == FILES[0] else ["-k", "cuda"]
-    code, said = pretended(f"gpu_tests/{file}", *chosen)
+@pytest.mark.deep
+@pytest.mark.parametrize("file", [file for file in FILES if file not in WITHOUT_DEVICE])
+def test_every_file_passes(file: str) -> None:
+    code, said = pretended(f"gpu_tests/{file}", "--deep", "-k", "not cpu")
     assert code == 0, said
     assert re.search(r"\b[1-9]\d* passed\b", said), said
 
 
-def test_its_rules_hold_in_every_thread(tmp_path: Path) -> None:
-    """Beside the fixtures of `gpu_tests`; outside of it torch has no such device."""
-    file = tmp_path / "test_cuda.py"
-    file.write_text(TWO)
-    (tmp_path / "conftest.py").write_text("from gpu_tests.conftest import cuda\n")
-    code, said = pretended(str(file), "--rootdir", str(tmp_path))
-    assert code == 1, said
-    assert "1 failed, 1 passed" in said
-    assert "Expected all tensors to be on the same device" in said
+@pytest.mark.deep
+def test_every_step_of_the_command_ends_in_its_file(tmp_path, monkeypatch) -> None:
+    """As on a GPU, but for the sizes, the published models, and where records go."""
+    sizes = {"target": (300, 1), "drafter": (280, 2)}
+    folders = [f"--{name}={save(tmp_path / name, *size)}" for name, size in sizes.items()]
+
+    def elsewhere(step: runner.Step) -> runner.Step:
+        given = [one.replace("docs/records", str(tmp_path)) for one in step.arguments]
+        return replace(step, arguments=(*given, *folders * ("specref" in given)))
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(runner, "BEFORE", ("gpu_tests.pretended",))
+    monkeypatch.setattr(runner, "STEPS", [elsewhere(step) for step in runner.STEPS])
+    monkeypatch.setattr(runner, "machine", lambda: {"device": "pretended", "memory_gb": 140.0})
+    output = tmp_path / "cuda.json"
+    result = CliRunner().invoke(runner.main, ["--output", str(output), "--seconds", "3000"])
+    steps = json.loads(output.read_text())["steps"]
+    assert {name: step for name, step in steps.items() if step["status"] != "passed"} == {}
+    assert result.exit_code == 0, result.output
+    assert list(steps) == [step.name for step in runner.STEPS]

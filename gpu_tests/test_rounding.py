@@ -12,9 +12,10 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import torch
 from torch import Tensor
 
-from gpu_tests.forcing import forced_logits
 from gpu_tests.lab import Figure, Lab
+from gpu_tests.pairs import held_out
 from gpu_tests.rounding import laws_in, misplaced, total_variation
+from specref.contrib.real_models.judging import forced_logits
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, rounding_bound
 
 Laws = tuple[Tensor, Tensor]
@@ -24,9 +25,9 @@ Laws = tuple[Tensor, Tensor]
 def laws(lab: Lab) -> Laws:
     """p and q at places of held-out texts, in float64 from float32 logits."""
     pair = lab.pair("homogeneous")
-    texts = pair.held_out()[: lab.sizes.laws]
+    texts = held_out(pair)[: lab.sizes.laws]
     prompts, rest = [text[:1] for text in texts], [text[1:] for text in texts]
-    found = (forced_logits(model, prompts, rest) for model in (pair.target, pair.drafter))
+    found = (forced_logits(one.model, prompts, rest) for one in (pair.target, pair.drafter))
     p, q = (logits.double().softmax(-1) for logits in found)
     return p, q
 

@@ -1,6 +1,7 @@
 """The command for a machine with a GPU, on a pretended one: steps, limits, going on."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,6 @@ import torch
 from click.testing import CliRunner
 
 from gpu_tests import run as runner
-from gpu_tests.cases import CASES as CASES_OF_TEXTS
 from gpu_tests.run import Step, exit_code, main, run
 from specref.torch_backend.methods import DRAFTERS
 
@@ -87,18 +87,29 @@ def test_without_cuda_it_says_so_and_measures_nothing(tmp_path):
     assert not output.exists()
 
 
-def unknown(steps):
-    """What steps name that is not there: files of tests, and cases of a file."""
-    root = runner.Path(runner.__file__).parent.parent
-    arguments = [one for step in steps if step.tests for one in step.arguments]
-    files = [one for one in arguments if one.endswith(".py") and not (root / one).is_file()]
-    named = [one.removeprefix("cuda-") for one in arguments if one.endswith("]")]
-    return files + [one for one in named if one.removesuffix("]") not in CASES_OF_TEXTS]
+def files(steps):
+    return {one for step in steps for one in step.arguments if one.endswith(".py")}
 
 
-def test_every_step_names_what_is_there_and_every_method_has_one():
-    assert unknown(runner.STEPS) == []
-    texts = {step.name.removeprefix("texts of ") for step in runner.STEPS if "texts" in step.name}
-    assert texts == {"autoregressive", *DRAFTERS}
-    wrong = Step("it", ("gpu_tests/test_it.py", "-k", "cuda-lazy]"))
-    assert unknown([wrong]) == ["gpu_tests/test_it.py", "lazy]"]
+def test_every_file_for_a_device_is_in_a_step():
+    root = Path(runner.__file__).parent.parent
+    assert all((root / file).is_file() for file in files(runner.STEPS))
+    ours = {f"gpu_tests/{path.name}" for path in root.glob("gpu_tests/test_*.py")}
+    without = {f"gpu_tests/test_{name}.py" for name in ("run", "pretended")}
+    assert ours - files(runner.STEPS) == without
+    assert ours - files(runner.STEPS[1:]) == without
+    assert ours - files(runner.STEPS[2:]) != without
+
+
+def test_every_method_has_a_step_and_what_is_of_none_has_one():
+    names = [step.name for step in runner.STEPS if "texts" in step.name]
+    assert names == [
+        *(f"texts of {one}" for one in ("autoregressive", *DRAFTERS)),
+        "texts with bugs of the rule",
+    ]
+
+
+def test_a_command_that_is_open_is_no_pass(tmp_path):
+    open_ = Step("it", ("gpu_tests.run", "--nonsense"), tests=False)
+    assert run(open_, 60)["status"] == "inconclusive"
+    assert exit_code({"steps": {"a": {"status": "passed"}, "b": {"status": "inconclusive"}}}) == 2

@@ -12,24 +12,28 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from gpu_tests.acceptance import Acceptance, acceptance
-from gpu_tests.betting import ALPHA, log10_evidence
-from gpu_tests.hugging import Path, draws, texts_by_transformers
+from gpu_tests.acceptance import acceptance, told
+from gpu_tests.benchmarks.contenders import Transformers
+from gpu_tests.benchmarks.lines import BY_ID, LOOKUP, THEIRS, Line
+from gpu_tests.betting import LOSSY, log10_evidence
+from gpu_tests.cases import LOOKAHEAD
+from gpu_tests.hugging import draws
 from gpu_tests.lab import Figure, Lab
+from gpu_tests.pairs import prompts_of
 from gpu_tests.recording import Draws
+from specref.contrib.real_models.tally import Place
 
-LOSSY = -math.log10(ALPHA)
-PATHS: dict[Path, tuple[str, str]] = {
-    "ar": ("homogeneous", "autoregressive"),
-    "pld": ("homogeneous", "autoregressive"),
-    "sd": ("homogeneous", "standard"),
-    "tli, sorted": ("large intersection", "tli"),
-    "tli": ("large intersection", "tli"),
+PLAIN = "autoregressive"
+PATHS = {
+    PLAIN: ("homogeneous", PLAIN, THEIRS),
+    LOOKUP: ("homogeneous", PLAIN, THEIRS),
+    "standard": ("homogeneous", "standard", THEIRS),
+    "tli, by id": ("large intersection", "tli", BY_ID),
+    "tli": ("large intersection", "tli", THEIRS),
 }
 
 
@@ -38,7 +42,7 @@ class Judged(NamedTuple):
 
     tokens: int
     evidence: float
-    first: Acceptance | None
+    first: Place | None
 
     @property
     def lossy(self) -> bool:
@@ -46,27 +50,30 @@ class Judged(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "LOSSY" if self.lossy else "nothing found"
-        first = f"; {self.first}" if self.first else ""
+        first = f"; first drafts: {told(self.first)}" if self.first else ""
         return f"{verdict}, {self.tokens:,} tokens, evidence 10^{self.evidence:.1f}{first}"
 
 
 def judged(found: Draws, device: str) -> Judged:
-    return Judged(len(found.tokens), log10_evidence(found, device), next(acceptance(found), None))
+    places = acceptance(found)
+    return Judged(len(found.tokens), log10_evidence(found, device), places[0] if places else None)
 
 
-def theirs(lab: Lab, path: Path) -> Judged:
-    name, method = PATHS[path]
-    pair, (count, tokens) = lab.pair(name), lab.sizes.texts
-    prompts = pair.prompts(count)
-    texts = texts_by_transformers(pair, path, prompts, tokens, np.random.default_rng(3))
+def theirs(lab: Lab, path: str) -> Judged:
+    (name, method, by), (count, tokens) = PATHS[path], lab.sizes.texts
+    pair = lab.pair(name)
+    prompts, rng = prompts_of(pair, count), np.random.default_rng(3)
+    line = Line(name, LOOKUP if path == LOOKUP else method, 1.0, by, 1, count, tokens, LOOKAHEAD)
+    generate = Transformers(pair, line).text
+    texts = [generate(prompt, tokens, rng) for prompt in prompts]
     return judged(draws(pair, method, prompts, texts), lab.device)
 
 
 @pytest.mark.parametrize(
     "path",
-    [*(pytest.param(path, marks=pytest.mark.deep) for path in ("ar", "pld")), "sd", "tli, sorted"],
+    [*(pytest.param(one, marks=pytest.mark.deep) for one in (PLAIN, LOOKUP)), *list(PATHS)[2:4]],
 )
-def test_nothing_is_found_in_transformers(lab: Lab, path: Path, figure: Figure) -> None:
+def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -> None:
     row = theirs(lab, path)
     figure(f"transformers, {path}: {row}")
     assert not row.lossy
@@ -78,7 +85,7 @@ def test_tli_of_transformers_is_lossy_as_shipped(lab: Lab, figure: Figure) -> No
     figure(f"transformers, tli as shipped: {row}")
     assert row.lossy
     assert row.first is not None
-    assert row.first.accepted > row.first.high
+    assert row.first.accepted > row.first.interval[1]
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,8 @@ SIZES: Mapping[str, Sizes] = MappingProxyType(
         "cuda": Sizes(compiled=_is_large, fused=_always),
     }
 )
+TINY = Sizes((1, 2), (2,), (300,), repetitions=2, buffer=1 << 20)
+"""For tests."""
 
 
 @dataclass(frozen=True)

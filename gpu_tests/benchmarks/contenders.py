@@ -1,30 +1,29 @@
 """Generation by `torch_backend` and by Transformers, run and counted alike."""
 
-import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
 import torch
-from transformers import GenerationConfig, PreTrainedTokenizerFast
 
-from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
-from gpu_tests.pairs import Pair
-from specref.contracts.process_state import seeded
-from specref.contrib.engines.forwards import Forward, blocks, cache_of
+from gpu_tests.benchmarks.lines import BY_ID, LOOKUP, PLAIN, Line
+from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.transformers_side import Hugging, Path
 from specref.torch_backend import Decoder
 
 SEEDS_OF_A_RUN = 1000
-
-
-class SortedTokenizer(PreTrainedTokenizerFast):
-    """A tokenizer that lists its vocabulary by id."""
-
-    def get_vocab(self) -> dict[str, int]:
-        return dict(sorted(super().get_vocab().items(), key=lambda item: item[1]))
+PATHS: Mapping[str, Path] = MappingProxyType(
+    {
+        PLAIN: "plain",
+        LOOKUP: "prompt lookup",
+        "standard": "assisted",
+        "tli": "TLI",
+        "slem": "SLEM",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Contender(ABC):
     ) -> Tally: ...
 
     def _now(self) -> float:
-        if self.pair.target.device.type == "cuda":
+        if self.pair.target.model.device.type == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
@@ -75,12 +74,12 @@ class Ours(Contender):
     def __init__(self, pair: Pair, line: Line) -> None:
         super().__init__(pair, line)
         self.decoder = Decoder(
-            pair.target,
-            pair.drafter,
+            pair.target.model,
+            pair.drafter.model,
             method=line.method,
             verification=line.verification,
-            tokenizer=pair.tokenizer,
-            drafter_tokenizer=pair.drafter_tokenizer,
+            tokenizer=pair.target.tokenizer,
+            drafter_tokenizer=pair.drafter.tokenizer,
             temperature=line.temperature,
         )
 
@@ -101,7 +100,7 @@ class Ours(Contender):
 
 
 class Transformers(Contender):
-    """Transformers' `generate`, with an assistant of its own, which it may change.
+    """Transformers' `generate`, one text at a time; nothing ends a text earlier.
 
     Its universal speculative decoding (TLI) takes the order in which the assistant's tokenizer
     lists its vocabulary for that of the ids. It is measured as shipped, where that is any order
@@ -110,65 +109,19 @@ class Transformers(Contender):
 
     def __init__(self, pair: Pair, line: Line) -> None:
         super().__init__(pair, line)
-        self.target, self.assistant = copy.copy(pair.target), copy.deepcopy(pair.drafter)
-        self.target.generation_config = GenerationConfig(pad_token_id=pair.tokenizer.pad_token_id)
-        self.assistant.generation_config = GenerationConfig(
-            num_assistant_tokens=line.lookahead,
-            num_assistant_tokens_schedule="constant",
-            assistant_confidence_threshold=0,
-        )
-        self.options = self._options()
-
-    def _options(self) -> dict[str, Any]:
-        line = self.line
-        options: dict[str, Any] = {"do_sample": bool(line.temperature)}
-        if line.temperature:
-            options |= {"temperature": line.temperature, "top_k": 0}
-        if line.method != PLAIN:
-            options["assistant_model"] = self.assistant
-        if line.method in ("slem", "tli"):
-            kind = SortedTokenizer if line.implementation == BY_ID else PreTrainedTokenizerFast
-            theirs = kind.from_pretrained(self.pair.drafter_tokenizer.name_or_path)
-            options |= {"tokenizer": self.pair.tokenizer, "assistant_tokenizer": theirs}
-        return options
+        by_id = line.implementation == BY_ID
+        path, sampled = PATHS[line.method], bool(line.temperature)
+        self.text = Hugging(pair, path, sampled, line.lookahead, endless=True, by_id=by_id)
 
     def _texts(self, prompts: Sequence[Sequence[int]], new_tokens: int, seeds: list[int]) -> Tally:
         (prompt,), (seed,) = prompts, seeds
-        target: Any = self.target
-        ids = torch.tensor([prompt], device=target.device)
-        mask = torch.ones_like(ids)
-        watches = Watch(target), Watch(self.assistant)
-        with seeded(np.random.default_rng(seed), str(target.device)), watches[0], watches[1]:
-            started = self._now()
-            text = target.generate(
-                ids, attention_mask=mask, max_new_tokens=new_tokens, **self.options
-            )
-            seconds = self._now() - started
-        length = text.shape[1]
-        found = blocks([*watches[0].forwards, Forward(length - 1, 0)], len(prompt))
+        started = self._now()
+        text = self.text(prompt, new_tokens, np.random.default_rng(seed))
+        seconds, blocks = self._now() - started, text.blocks(len(prompt))
         return Tally(
             seconds,
-            length - len(prompt),
-            sum(block.drafted for block in found),
-            sum(block.accepted for block in found),
-            *(len(watch.forwards) for watch in (watches[0], *watches)),
+            len(text.tokens),
+            sum(block.drafted for block in blocks),
+            sum(block.accepted for block in blocks),
+            *(text.forwards, text.forwards, text.drafter_forwards),
         )
-
-
-class Watch:
-    """The forward passes of a model inside a `with` block."""
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.forwards = model, list[Forward]()
-
-    def __enter__(self) -> "Watch":
-        self._handle = self.model.register_forward_pre_hook(self._note, with_kwargs=True)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._handle.remove()
-
-    def _note(self, model: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        cache, ids = cache_of(named), named.get("input_ids")
-        held = 0 if cache is None else cache.get_seq_length()
-        self.forwards.append(Forward(held, 0 if ids is None else ids.shape[1]))

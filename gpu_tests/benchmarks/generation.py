@@ -1,21 +1,17 @@
 """Tokens per second of `torch_backend.generate` beside Transformers' `generate`.
 
 All take turns on the same prompts in one run, with the same number of new tokens and drafts.
-Run: python -m gpu_tests.benchmarks.generation [--device cuda]
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import click
-
 from gpu_tests.benchmarks.contenders import Contender, Ours, Tally, Transformers
-from gpu_tests.benchmarks.lines import OURS, PLAIN, SIZES, Line, Sizes
+from gpu_tests.benchmarks.lines import OURS, PLAIN, Line, Sizes
 from gpu_tests.benchmarks.timing import Spread
-from gpu_tests.pairs import Models, Pair
-from specref.contracts.process_state import one_thread
-from specref.contrib.engines.quiet_transformers import errors_only
+from gpu_tests.pairs import Models, prompts_of
+from specref.contrib.real_models.pairs import Pair
 
 WARM_UP_SEED, WARM_UP_TOKENS = 999, 4
 
@@ -56,7 +52,7 @@ def _contender(line: Line, pair: Pair) -> Contender:
 
 def _run(line: Line, contender: Contender, seed: int, repetition: int) -> Run:
     warm_up = repetition < 0
-    prompts = contender.pair.prompts(1 if warm_up else line.prompts)
+    prompts = prompts_of(contender.pair, 1 if warm_up else line.prompts)
     new_tokens = min(WARM_UP_TOKENS, line.new_tokens) if warm_up else line.new_tokens
     try:
         tally = contender.run(prompts, new_tokens, seed)
@@ -126,22 +122,3 @@ def _rate(tally: Tally) -> float:
 def _ratio(mine: Sequence[Tally], others: Sequence[Tally]) -> dict[str, Any]:
     pairs = zip(mine, others, strict=True)
     return asdict(Spread.of([_rate(ours) / _rate(theirs) for ours, theirs in pairs]))
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--device", type=click.Choice(list(SIZES)), default="cpu", show_default=True)
-@click.option("--seed", default=1, show_default=True)
-def main(device: str, seed: int) -> None:
-    """Generate by all methods over all pairs, ours and Transformers by turns."""
-    with errors_only(), one_thread():
-        found = list(steps(device, SIZES[device], seed))
-    for row in rows(found):
-        name = " ".join(str(row[key]) for key in list(Line.__annotations__)[:5])
-        rate = row.get("tokens_per_second")
-        click.echo(
-            f"{name}  {rate['median']:.1f} tokens/s" if rate else f"{name}  {row['status']}"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,7 @@ PAIRS = (
     "non-injective",
     "byte-level",
 )
-PLAIN, TOKEN, BLOCK = "autoregressive", "token", "block"
+PLAIN, LOOKUP, TOKEN, BLOCK = "autoregressive", "prompt lookup", "token", "block"
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ SIZES: Mapping[str, Sizes] = MappingProxyType(
         "cuda": Sizes(prompts=4, new_tokens=32, repetitions=3),
     }
 )
+TINY = Sizes(1, 3, 1, batch=2, pairs=("homogeneous", "large intersection", "byte-level"))
+"""For tests."""
 
 
 def _peers(line: Line) -> tuple[str, ...]:

@@ -21,13 +21,14 @@ import transformers
 from rich.progress import track
 
 from fixtures.model_pairs.storing import read_card
-from gpu_tests.benchmarks import generation, verification
+from gpu_tests.benchmarks import cases, generation, lines, verification
 from gpu_tests.benchmarks.page import render
 from specref.contracts.process_state import one_thread
 from specref.contrib.engines.quiet_transformers import errors_only
 from specref.report.machine import check_destination, write_json
 
 MODULES: Mapping[str, Any] = {"verification": verification, "generation": generation}
+SIZES: Mapping[str, Mapping[str, Any]] = {"verification": cases.SIZES, "generation": lines.SIZES}
 DEVICES = ("cpu", "cuda")
 NO_CUDA, NOT_ASKED = "not_run (no CUDA)", "not_run (not asked for)"
 Part: TypeAlias = dict[str, Any]
@@ -84,12 +85,12 @@ def read_measured(file: Path) -> dict[Key, Part]:
 def write_record(file: Path, wanted: Collection[Key], seed: int) -> None:
     """Measure what is wanted and possible; the rest stays as it was. Written part by part."""
     keys = list(product(MODULES, DEVICES))
-    parts = {key: unmeasured(*key, MODULES[key[0]].SIZES[key[1]]) for key in keys}
+    parts = {key: unmeasured(*key, SIZES[key[0]][key[1]]) for key in keys}
     parts |= read_measured(file)
     for part, device in keys:
         possible = device == "cpu" or torch.cuda.is_available()
         if possible and (part, device) in wanted:
-            sizes = MODULES[part].SIZES[device]
+            sizes = SIZES[part][device]
             parts[part, device] = measure(part, device, sizes, seed)
         write_json(str(file), as_text(parts.values()))
 

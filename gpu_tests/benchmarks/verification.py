@@ -2,7 +2,6 @@
 
 Two floors are bytes over the bandwidth of a copy, measured in the same run: all rows of both
 models, and those that the rule needs.
-Run: python -m gpu_tests.benchmarks.verification [--device cuda]
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,11 +10,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import click
-
-from gpu_tests.benchmarks.cases import SIZES, Case, Problem, Sizes, floors
+from gpu_tests.benchmarks.cases import Case, Problem, Sizes, floors
 from gpu_tests.benchmarks.timing import Spread, Stopwatch
-from specref.contracts.process_state import one_thread
 
 
 def steps(device: str, sizes: Sizes, seed: int) -> Iterator[dict[str, Any]]:
@@ -63,24 +59,3 @@ def _figures(
 def rows(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row for each case."""
     return list(found)
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--device", type=click.Choice(list(SIZES)), default="cpu", show_default=True)
-@click.option("--seed", default=1, show_default=True)
-def main(device: str, seed: int) -> None:
-    """Time `verify` on batches of random laws."""
-    with one_thread():
-        for row in steps(device, SIZES[device], seed):
-            case, result = " ".join(str(row[name]) for name in Case.__annotations__), row["status"]
-            if result == "measured":
-                seconds = row["seconds"]["median"]
-                over = (
-                    f"{seconds / one:.2f} x {name}" for name, one in row["floor_seconds"].items()
-                )
-                result = f"{seconds * 1e3:.3f} ms, {', '.join(over)}"
-            click.echo(f"{case}  {result}")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,10 +8,11 @@ It does not show what CUDA lacks or adds up in another order, memory, or races.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -19,7 +20,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from proofs_tests.helpers.torch.pretend_events import Events
-from proofs_tests.helpers.torch.pretend_rules import advanced, basic, events, on_device
+from proofs_tests.helpers.torch.pretend_rules import (
+    BLOCKING,
+    WAIT,
+    advanced,
+    basic,
+    check_generator,
+    events,
+    on_device,
+)
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 # Made of other operations, but run whole: of which ones depends on the device.
@@ -32,6 +41,7 @@ GUARDED = {
     Tensor.__float__: lambda one: float(one.item()),
     Tensor.__index__: lambda one: one.item(),
     Tensor.contiguous: aten.contiguous,
+    Tensor.data_ptr: lambda one: one.inner.data_ptr(),
     Tensor.copy_: aten.copy_,
     Tensor.nonzero: lambda one, as_tuple=False: (
         aten.nonzero(one).unbind(1) if as_tuple else aten.nonzero(one)
@@ -88,12 +98,31 @@ class Pretended(Tensor):
         raise RuntimeError(f"{func}: a pretended tensor is of no use outside of its Pretender")
 
 
+class Generator(torch.Generator):
+    """A generator of random numbers that says where it is."""
+
+    # Operations are handed another object for it, of the same address.
+    there: ClassVar[WeakValueDictionary[int, "Generator"]] = WeakValueDictionary()
+
+    def __new__(cls, device: Any = "cpu") -> "Generator":
+        made = super().__new__(cls)
+        if torch.device(device).type == CUDA.type:
+            cls.there[made._cdata] = made
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        return CUDA if self._cdata in self.there else CPU
+
+
 class Pretender(TorchDispatchMode):
     """Where the device is. It is named with its index, "cuda:0"; models are moved as ever.
 
     Attributes
     ----------
     events : Events
+    refusing : bool
+        Whether a wait of the host is an error, as with torch's mode for that.
 
     Examples
     --------
@@ -107,7 +136,7 @@ class Pretender(TorchDispatchMode):
         super().__init__()
         # With this key torch does not start CUDA where a device is named.
         self._mode_key = torch._C._TorchDispatchModeKey.FAKE
-        self.events = Events()
+        self.events, self.refusing = Events(), False
         self._before: list[tuple[bool, bool]] = []
 
     def __enter__(self) -> "Pretender":
@@ -139,27 +168,35 @@ class Pretender(TorchDispatchMode):
         if _is_composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
-        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        given = [*_tensors(args), *_tensors(kwargs.values())]
         here, device = any(map(on_device, given)), kwargs.get("device")
         goes = here if device is None else device.type == CUDA.type
+        if (generator := kwargs.get("generator")) is not None:
+            check_generator(generator._cdata in Generator.there, goes)
         if not here and not goes:
             return func(*args, **kwargs)
-        self.events.record(func, events(func, args, kwargs, given, goes))
+        self._note(func, events(func, args, kwargs, given, goes))
         kwargs |= {} if device is None else {"device": CPU}
         known = {id(_inner(tensor)): tensor for tensor in given}
-        found = func(*tree_map(_inner, args), **tree_map(_inner, kwargs))
-        return tree_map(lambda one: self._result(one, known, goes), found)
+        found = func(*_mapped(_inner, args), **_mapped(_inner, kwargs))
+        return _mapped(lambda one: self._result(one, known, goes), found)
 
     def item(self, function: Callable[..., Any], x: Tensor, index: Any, *value: Any) -> Any:
         """Python's indexing, whose own code in torch asks for a device that is there."""
         parts = index if isinstance(index, tuple) else (index,)
         inner = _inner(x), tree_map(_inner, index)
         if tensors := [part for part in parts if isinstance(part, (Tensor, list, range))]:
-            self.events.record(function, advanced(x, tensors, *value))
+            self._note(function, advanced(x, tensors, *value))
         elif value:
-            self.events.record(function, basic(x, Tensor.__getitem__(*inner), *value))
+            self._note(function, basic(x, Tensor.__getitem__(*inner), *value))
         found = function(*inner, *map(_inner, value))
         return Pretended(found, self) if on_device(x) and not value else found
+
+    def _note(self, function: Callable[..., Any], kinds: Iterator[str]) -> None:
+        found = list(kinds)
+        self.events.record(function, found)
+        if self.refusing and {WAIT, BLOCKING} & set(found):
+            raise RuntimeError("called a synchronizing CUDA operation")
 
     def _result(self, one: Any, known: dict[int, Tensor], goes: bool) -> Any:
         """What was given, where that is the result; or a new tensor."""
@@ -189,5 +226,28 @@ def _is_composed(func: Any) -> bool:
     return func.overloadpacket.__name__ not in WHOLE and func._can_decompose()
 
 
+def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
+    for one in given:
+        if isinstance(one, Tensor):
+            yield one
+        elif isinstance(one, (list, tuple)):
+            yield from _tensors(one)
+
+
+def _mapped(function: Callable[[Any], Any], given: Any) -> Any:
+    """As `tree_map` of the arguments of operations, at a fraction of its time."""
+    kind = type(given)
+    if kind in (list, tuple):
+        return kind([_mapped(function, one) for one in given])
+    if kind is dict:
+        return {name: _mapped(function, one) for name, one in given.items()}
+    return function(given)
+
+
 def _inner(one: Any) -> Any:
     return one.inner if isinstance(one, Pretended) else one
+
+
+def here_of(given: Any) -> Any:
+    """The same with what its tensors hold, on the CPU."""
+    return tree_map(_inner, given)

@@ -102,6 +102,13 @@ def advanced(x: Tensor, parts: Sequence[Any], value: Any = None) -> Iterator[str
         yield BLOCKING if here else WAIT
 
 
+def check_generator(there: bool, goes: bool) -> None:
+    """Raise `RuntimeError` if random numbers for one device are those of the other's generator."""
+    if there != goes:
+        wanted, found = ("cuda", "cpu") if goes else ("cpu", "cuda")
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
+
+
 def on_device(one: Any) -> bool:
     """Whether it is a tensor of the device."""
     return isinstance(one, Tensor) and one.is_cuda

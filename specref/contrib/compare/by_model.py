@@ -91,7 +91,7 @@ def judge_by_model(
     for number, prompt in enumerate(texts.prompts.tolist()):
         start, end = texts.starts[number : number + 2].tolist()
         ids = texts.tokens[start:end].tolist()
-        logits = forced_logits(loaded.model, contexts[prompt], ids).double().cpu().numpy()
+        logits = forced_logits(loaded.model, [contexts[prompt]], [ids]).double().cpu().numpy()
         read += 1
         for place, (token, row) in enumerate(zip(ids, logits, strict=True)):
             raw, law = Setting().law(row), setting.law(row)

@@ -45,10 +45,14 @@ class Recorder:
     """A drafter whose proposals are kept; what it is given may have been spoiled before.
 
     * `spoiled`: From drafts to the drafts that are handed on.
+    * `bounding`: Whether to bound the law of drafts for which none is declared.
     """
 
-    def __init__(self, drafter: Drafter, spoiled: Callable[[Drafts], Drafts] | None) -> None:
+    def __init__(
+        self, drafter: Drafter, spoiled: Callable[[Drafts], Drafts] | None, bounding: bool
+    ) -> None:
         self.drafter, self.proposals, self._spoiled = drafter, list[Proposal](), spoiled
+        self._bounding = bounding
         self._rows: list[int] = []
 
     def draft(
@@ -60,7 +64,7 @@ class Recorder:
             self._rows = list(range(len(contexts)))
         laws = None if drafts.laws is None else drafts.laws.float()
         self.proposals.append(Proposal(self._rows, replace(drafts, laws=laws)))
-        if isinstance(drafts.verifier, LazyVerifier):
+        if self._bounding and isinstance(drafts.verifier, LazyVerifier):
             drafts = replace(drafts, verifier=Tightening(drafts.verifier, self.proposals))
         return drafts
 
@@ -127,12 +131,21 @@ class Generator:
     """A method on a pair with a setting; its drafter is built once.
 
     * `method`: As in `Pair.methods`.
+    * `jointly`: Whether drafts with laws are verified by block, as by "block" always.
+    * `bounding`: Whether, by "slrs", the drafter is called once more to bound the law of drafts.
     """
 
     def __init__(
-        self, pair: Pair, method: str, setting: Setting, lookahead: int = LOOKAHEAD
+        self,
+        pair: Pair,
+        method: str,
+        setting: Setting,
+        lookahead: int = LOOKAHEAD,
+        jointly: bool = False,
+        bounding: bool = True,
     ) -> None:
         self.pair, self.method, self.setting, self.lookahead = pair, method, setting, lookahead
+        self.jointly, self.bounding = jointly or method == BLOCK, bounding
 
     @cached_property
     def drafter(self) -> Drafter | None:
@@ -158,14 +171,14 @@ class Generator:
         * `spoiled`: What drafts become before they are verified.
         """
         target = self.pair.target
-        recorder = None if self.drafter is None else Recorder(self.drafter, spoiled)
+        recorder = None if self.drafter is None else Recorder(self.drafter, spoiled, self.bounding)
         rules = loop.Rules(
             self.setting.shape,
             self.lookahead,
             tokens,
             ends_of(target.tokenizer),
             clipped=self.method != "slem",
-            jointly=self.method == BLOCK,
+            jointly=self.jointly,
         )
         numbers = torch.tensor(list(seeds), device=target.model.device)
         with replaced(loop, planted):

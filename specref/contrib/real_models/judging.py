@@ -20,6 +20,8 @@ from specref.torch_backend.statistics import Iteration
 HEAD = 4096
 """Bets are made on so many tokens, the likeliest by p + q, and on all others as one: of a
 vocabulary of 262,144 that is 1 % of the work, and the others have little mass to tell apart."""
+TOKENS = 32_768
+"""Of texts that are read in one pass; their logits are 270 MB for 2,048 ids in float32."""
 SHAPED, SAME = 200, 1e-9
 """How many rows of logits of a row of the table are shaped twice, and the total variation within
 which two laws of the same logits in float64 are one."""
@@ -54,12 +56,34 @@ class Spot:
 
 
 @torch.inference_mode()
-def forced_logits(model: torch.nn.Module, prompt: Sequence[int], text: Sequence[int]) -> Tensor:
-    """The logits that each token of a text was to be drawn by, from a pass without a cache."""
-    ids = torch.tensor([[*prompt, *text]], device=next(model.parameters()).device)
-    found = model(input_ids=ids, use_cache=False, logits_to_keep=len(text) + 1).logits
-    logits: Tensor = found[0, :-1]
-    return logits
+def forced_logits(
+    model: torch.nn.Module, prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
+) -> Tensor:
+    """The logits that each token of each text was to be drawn by, from passes without a cache.
+
+    * `prompts`, `texts`: What is given, and what follows it.
+    * returns Tensor, shape (all tokens of `texts`, V): One text after the other.
+    """
+    found, device = [], next(model.parameters()).device
+    for batch in _batches(prompts, texts):
+        whole = [[*prompt, *text] for prompt, text in batch]
+        longest, first = max(map(len, whole)), min(len(prompt) for prompt, _ in batch) - 1
+        # What stands to the right of a text is not attended to.
+        ids = torch.tensor([row + [0] * (longest - len(row)) for row in whole], device=device)
+        logits = model(input_ids=ids, use_cache=False, logits_to_keep=longest - first).logits
+        for row, (prompt, text) in zip(logits, batch, strict=True):
+            start = len(prompt) - 1 - first
+            found.append(row[start : start + len(text)])
+    return torch.cat(found)
+
+
+def _batches(
+    prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
+) -> Iterator[list[tuple[Sequence[int], Sequence[int]]]]:
+    both = list(zip(prompts, texts, strict=True))
+    step = max(1, TOKENS // max(len(prompt) + len(text) for prompt, text in both))
+    for start in range(0, len(both), step):
+        yield both[start : start + step]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +112,7 @@ def judge(tally: Tally, made: Made, method: str, setting: Setting, target: Loade
     generation = made.generation
     for number, (prompt, tokens) in enumerate(zip(made.prompts, generation.tokens, strict=True)):
         spots = list(_spots(number, generation.iterations[number], made.proposals))
-        logits = forced_logits(target.model, prompt, tokens)
+        logits = forced_logits(target.model, [prompt], [tokens])
         rows = _on_host(logits)
         laws = [setting.law(row) for row in rows]
         if tally.shaped < SHAPED:
@@ -223,7 +247,7 @@ def _judge_block(
     if method == BLOCK and start.proposal is not None:
         drafted = start.proposal.drafts.tokens[start.row, : start.drafted].tolist()
         context = [*text.prompt, *text.tokens[: start.index]]
-        rows = _on_host(forced_logits(target.model, context, [*drafted, 0]))
+        rows = _on_host(forced_logits(target.model, [context], [[*drafted, 0]]))
         laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(rows)}
         _count_jointly(tally, start, drafted, laws)
     facts = Facts(

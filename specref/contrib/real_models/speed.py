@@ -160,5 +160,6 @@ def gap_where_they_part(
     same = next((place for place, (a, b) in enumerate(pairs) if a != b), None)
     if same is None:
         return float("inf")
-    largest, second = forced_logits(target.model, prompt, text[: same + 1])[-1].topk(2).values
+    logits = forced_logits(target.model, [prompt], [text[: same + 1]])[-1]
+    largest, second = logits.topk(2).values
     return float(largest - second)

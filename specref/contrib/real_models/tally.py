@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from specref.arrays import Floats
@@ -44,13 +45,15 @@ class Place:
     gain: float = 0.0
     gain_squares: float = 0.0
 
-    def add(self, accepted: bool, least: float, most: float) -> None:
-        """One draft: whether it was accepted, and bounds of the probability of that."""
-        self.reached, self.accepted = self.reached + 1, self.accepted + accepted
-        for sums, chance in ((self.low, least), (self.high, most)):
-            for index, stake in enumerate(COUNT_STAKES):
-                sums[index] += math.log1p(min(1.0, chance) * math.expm1(stake))
-        self.least, self.most = self.least + least, self.most + most
+    def add(self, accepted: ArrayLike, least: ArrayLike, most: ArrayLike) -> None:
+        """One draft, or some: whether accepted, and bounds of the probability of that."""
+        taken, *bounds = (
+            np.ravel(np.asarray(one, dtype=float)) for one in (accepted, least, most)
+        )
+        self.reached, self.accepted = self.reached + len(taken), self.accepted + int(taken.sum())
+        self.low, self.high = map(_added, (self.low, self.high), bounds)
+        self.least += float(bounds[0].sum())
+        self.most += float(bounds[1].sum())
 
     def compare(self, matched: float, least: float) -> None:
         """One draft, by exact match and by SLRS at least."""
@@ -76,6 +79,12 @@ class Place:
     @property
     def conforms(self) -> bool:
         return self.interval[0] <= self.accepted <= self.interval[1]
+
+
+def _added(sums: list[float], chances: Floats) -> list[float]:
+    """Sums of log E exp(stake * accepted), with drafts of these probabilities."""
+    won = np.log1p(np.outer(np.expm1(COUNT_STAKES), np.minimum(chances, 1))).sum(axis=1)
+    return [float(one) for one in sums + won]
 
 
 def _inside(reached: int, sums: list[float]) -> tuple[int, int]:
