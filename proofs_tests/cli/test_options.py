@@ -241,3 +241,11 @@ def test_a_contract_is_shown_with_its_parameters() -> None:
 def test_a_program_on_standard_output_says_how_to_run_its_test() -> None:
     told = specref("init", EXAMPLE, "--output", "-").output
     assert "Run with:  pytest --specref-profile standard" in told
+
+
+def test_a_quiet_answer_is_one_line_whatever_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    answer = specref("check", "examples.lossy:verify", "--only", "joint/probed", "-q")
+    (line,) = answer.stdout.splitlines()
+    assert len(line) > 100
+    assert answer.exit_code == 1

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from specref.conformance.exact_first import in_a_copy
 from specref.conformance.options import LONGER
 from specref.conformance.status import FIRST, Stage, Status
 from specref.examples import correct, lossy
+from specref.report.kit import kit_junit
 
 FEW = ["smoke/answers", "joint/probed", "joint/wide"]
 
@@ -125,3 +127,15 @@ def hangs() -> None:
 @pytest.mark.parametrize("work", [ends, hangs])
 def test_a_copy_that_gives_nothing_is_done_without(work: Callable[[], None]) -> None:
     assert in_a_copy(work, longest=0.5) is None
+
+
+def test_pytest_and_junit_lead_with_the_line_too(report: Any) -> None:
+    """A value of an assertion is shown with at most 240 characters."""
+    assert len(repr(report)) <= 240
+    assert "lossy.py:34: residual[0] gives token 1 with 0.3333" in repr(report)
+    assert "residual-is-p" in repr(report)
+    (suite,) = ElementTree.fromstring(kit_junit([report]))
+    (verdict,) = suite.iter("property")
+    assert "lossy.py:34: residual[0] gives token 1" in verdict.get("value", "")
+    whole = [one for one in suite.iter("failure") if one.text]
+    assert [one.text for one in whole] == ["\n".join(report.answer)]

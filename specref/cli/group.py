@@ -108,12 +108,14 @@ def command_line() -> str:
 def show(report: RenderableType, json_file: str | None) -> None:
     """Print a report for people, unless standard output is for JSON.
 
-    It is as wide as the terminal, or as COLUMNS says; 80 columns into a file or a pipe.
+    It is as wide as the terminal, or as COLUMNS says; 80 columns into a file or a pipe. A string
+    is one line.
     """
     if json_file != STDOUT:
         told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
         console = Console(width=None if told else PIPED, no_color=uncoloured())
-        console.print(report, highlight=False)
+        one_line = isinstance(report, str)
+        console.print(report, highlight=False, markup=not one_line, soft_wrap=one_line)
 
 
 def uncoloured() -> bool | None:

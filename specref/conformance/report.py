@@ -11,7 +11,15 @@ from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import as_number
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
-from specref.conformance.summary import FAILURE, PASS, Summary, in_short, summarize, wrapped
+from specref.conformance.summary import (
+    ASSERTED,
+    FAILURE,
+    PASS,
+    Summary,
+    in_short,
+    summarize,
+    wrapped,
+)
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 
@@ -291,6 +299,7 @@ class Report:
         Traceback (most recent call last):
         specref.conformance.report.NotPassedError: ...
         """
+        __tracebackhide__ = True  # pytest shows where it is asked for, and the report
         if not self.passed:
             errors = (result.error for result in self.results)
             raise NotPassedError(self) from next(filter(None, errors), None)
@@ -472,7 +481,7 @@ class Report:
 
     def __repr__(self) -> str:
         """The verdict, where and why, in one line: what `assert check(…)` shows."""
-        return f"<{in_short(self)}>"
+        return f"<{in_short(self, ASSERTED)}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.heading, "", *self.answer])

@@ -30,6 +30,8 @@ PASS, FAILURE = 25, 60
 LEAST: Mapping[str, int] = {"warnings": 2, "untried": 2, "also": 3, "where": 16, "cause": 6}
 """Sections that are cut to keep to that, in this order, and the least lines that they keep."""
 REST = "… -v shows the rest"
+LINE, ASSERTED = 560, 238
+"""Characters of an answer in one line, and of one that pytest shows of a value without a cut."""
 SHORT = 150
 """Characters of a message beside others."""
 HEADLINES: Mapping[Finding, str] = {
@@ -134,20 +136,29 @@ def summarize(report: "Report") -> Summary:
     )
 
 
-def in_short(report: "Report") -> str:
-    """The verdict, where and why, in one line.
+def in_short(report: "Report", most: int = LINE) -> str:
+    """The verdict, where, why and the fix, in one line: as much of it as so many characters take.
 
-    Assertions of pytest show 240 characters of a value.
+    The first wrong decision, with its line in the code, stands for the check that found it.
     """
-    said = f"{report.name}: {_word(report)} · {_headline(report)}"
-    shown, diagnosis = shown_first(report), report.diagnosis
+    shown, diagnosis, headline = shown_first(report), report.diagnosis, _headline(report)
+    parts = []
     if shown is not None:
+        if place := next(_found_at(shown), ""):
+            headline = f"{headline.partition(':')[0]}: {place}"
         exactly = shown.evidence.get("total_variation")
-        said += f" ({shown.id}{'' if exactly is None else f', exact TV {_distance(shown):.3g}'})"
+        parts += [
+            f" ({shown.id}{'' if exactly is None else f', exact TV {_distance(shown):.3g}'})"
+        ]
     if diagnosis is not None and diagnosis.known:
         first = diagnosis.candidates[0]
-        said += f"; likely {first.title}: {first.hint}"
-    return _cut(said, 560)
+        parts += [f"; likely {first.title}", f": {first.hint}"]
+    said = f"{report.name}: {_word(report)} · {headline}"
+    for part in parts:
+        if len(said + part) > most:
+            break
+        said += part
+    return _cut(said, most)
 
 
 def shown_first(report: "Report") -> CheckResult | None:
@@ -274,10 +285,15 @@ def _narrow(line: str) -> str:
 
 
 def _located(shown: CheckResult) -> Iterator[str]:
+    for place in _found_at(shown):
+        yield from wrapped(place)
+
+
+def _found_at(shown: CheckResult) -> Iterator[str]:
     """The first wrong decision, and the situations it comes about in."""
     for key in ("decision", "split"):
         if found := shown.evidence.get(key):
-            yield from wrapped(found["text"])
+            yield str(found["text"])
 
 
 def _compared(found: Difference) -> Iterator[str]:

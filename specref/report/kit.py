@@ -16,7 +16,7 @@ from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.conformance.strata.table import UNTRIED
-from specref.conformance.summary import why_unnamed
+from specref.conformance.summary import in_short, shown_first, why_unnamed
 from specref.report.kit_records import record_of
 from specref.report.layout import Column, Prose, Table
 
@@ -152,6 +152,7 @@ def kit_record(report: Report) -> dict[str, Any]:
 def kit_junit(reports: Sequence[Report]) -> str:
     """JUnit XML: a suite for each report, a test case for each check of its contract.
 
+    The verdict is a property of the suite, and the whole answer in the failure that it shows.
     An error that several checks met is said in the first; the others name that.
     """
     root = ElementTree.Element("testsuites")
@@ -169,13 +170,19 @@ def kit_junit(reports: Sequence[Report]) -> str:
         }
         words = {key: str(value) for key, value in attributes.items()}
         suite = ElementTree.SubElement(root, "testsuite", words)
+        told = {"name": "verdict", "value": _printable(in_short(report))}
+        ElementTree.SubElement(ElementTree.SubElement(suite, "properties"), "property", told)
+        shown = shown_first(report)
         for result in own:
-            _junit_case(suite, result, report.seen[result.id])
+            answer = report.answer if shown is not None and result.id == shown.id else ()
+            _junit_case(suite, result, report.seen[result.id], answer)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _junit_case(suite: ElementTree.Element, result: CheckResult, seen: str) -> None:
+def _junit_case(
+    suite: ElementTree.Element, result: CheckResult, seen: str, answer: Sequence[str]
+) -> None:
     names = {"classname": f"specref.{result.stage}", "name": result.id}
     case = ElementTree.SubElement(suite, "testcase", {**names, "time": f"{result.seconds:.3f}"})
     if result.status == Status.PASSED:
@@ -193,8 +200,8 @@ def _junit_case(suite: ElementTree.Element, result: CheckResult, seen: str) -> N
         expected = result.status == Status.EXPECTED_FAILURE
         attributes["type"] = "pytest.xfail" if expected else "pytest.skip"
     element = ElementTree.SubElement(case, kind, attributes)
-    if first:
-        element.text = "\n".join(map(_printable, result.traceback)) or None
+    if first or answer:
+        element.text = "\n".join(map(_printable, answer or result.traceback)) or None
 
 
 def _printable(text: str) -> str:
