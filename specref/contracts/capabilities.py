@@ -70,6 +70,9 @@ class Capabilities:
         A row may have a tree without nodes.
     metric : str
         For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
+    nan : {"raises", None} or int
+        What becomes of a row of NaN beside good ones: the call raises, or the row gets this token.
+        None: not said, and no such row is given.
     dtype : str
         What probabilities, or logits, are cast to before the call.
     tolerance : float
@@ -96,6 +99,7 @@ class Capabilities:
     repeats: bool = True
     empty_trees: bool = True
     metric: str = "acceptance_rate"
+    nan: Literal["raises"] | int | None = None
     dtype: Dtype = "float64"
     tolerance: float = 0.0
     arrays: Literal["numpy", "torch"] = "numpy"
@@ -113,6 +117,9 @@ class Capabilities:
         whole = isinstance(self.batch, Integral) and not isinstance(self.batch, bool)
         if self.batch is not None and not (whole and self.batch >= 1):
             raise ValueError(f"batch = {self.batch!r}: expected an integer >= 1, or None")
+        token = isinstance(self.nan, Integral) and not isinstance(self.nan, bool)
+        if self.nan not in (None, "raises") and not (token and int(self.nan) >= 0):
+            raise ValueError(f"nan = {self.nan!r}: expected raises, or the id of a token")
         if not isinstance(self.tolerance, Real) or not 0 <= self.tolerance < 1:
             raise ValueError(f"tolerance = {self.tolerance!r}: expected a number in [0, 1)")
         if self.arrays == "numpy" and (self.dtype == "bfloat16" or self.device != "cpu"):
@@ -137,6 +144,7 @@ class Claims(TypedDict, total=False):
     repeats: bool
     empty_trees: bool
     metric: str
+    nan: Literal["raises"] | int | None
     dtype: Dtype
     tolerance: float
     arrays: Literal["numpy", "torch"]

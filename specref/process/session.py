@@ -182,7 +182,7 @@ class Running:
 
 TAKES = ("coins", "seed")
 # Claims about arrays in memory, or for other contracts.
-ELSEWHERE = ("arrays", "device", "inputs", "in_place", "metric", "repeats", "empty_trees")
+ELSEWHERE = ("arrays", "device", "inputs", "in_place", "metric", "repeats", "empty_trees", "nan")
 CLAIMS = tuple(field.name for field in fields(Capabilities) if field.name not in ELSEWHERE)
 
 

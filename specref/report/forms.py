@@ -110,8 +110,9 @@ def form_of(kind: Any) -> Schema:
     if origin is Annotated:
         return _annotated(*inner)
     if origin in (Union, types.UnionType):
-        (known,) = (one for one in inner if one is not type(None))
-        return optional(form_of(known))
+        known = [form_of(one) for one in inner if one is not type(None)]
+        form = known[0] if len(known) == 1 else {"anyOf": known}
+        return optional(form) if type(None) in inner else form
     if origin is Literal:
         return one_of(*inner)
     if origin is tuple and inner[-1] is not ...:

@@ -1,6 +1,7 @@
 """Stage boundary: rows that allow certain blocks only, so that one wrong block decides."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -12,8 +13,9 @@ from specref.chance import Chance, exact_distribution
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
-from specref.conformance.status import Finding, Outcome
+from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.batch import Answer, Batch
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.verify import VerifyContract
 from specref.models import table_model
 from specref.rules import Rule
@@ -77,8 +79,39 @@ def certain(judge: Judge) -> Outcome:
     eye = np.eye(4)
     p = np.stack([eye[2], eye[1], eye[3]])
     q = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.0, 0.5, 0.0]])
-    answer = judge.verifier(_batch(p, q, [2, 0]), judge.rng("certain"))
-    return _all_are(answer, {(2, 1)}, "p allows 2, then 1 alone")
+    batch, why = _batch(p, q, [2, 0]), "p allows 2, then 1 alone"
+    wrong = beside_nan(judge, batch)
+    if wrong is not None:
+        return wrong
+    return _all_are(judge.verifier(batch, judge.rng("certain")), {(2, 1)}, why)
+
+
+def beside_nan(judge: Judge, batch: Batch) -> Outcome | None:
+    """What is wrong beside a row of NaN, if it is claimed what becomes of one.
+
+    All other rows allow one block alone, whatever the randomness is.
+    """
+    claim, row = judge.capabilities.nan, SIZE // 2
+    if claim is None:
+        return None
+    p = batch.target_probs.copy()
+    p[row] = np.nan
+    rng = judge.rng("NaN")
+    try:
+        answer = judge.verifier(replace(batch, target_probs=p), rng)
+    except BrokenContractError as error:
+        if claim == "raises" and error.__cause__ is not None:
+            return None
+        raise
+    if claim == "raises":
+        return failed(f"row {row} is NaN, and nothing was raised: it claims nan=raises", row=row)
+    tokens = answer.tokens.copy()
+    if tokens[row, 0] != claim or answer.counts[row] != 1:
+        got = tokens[row, : answer.counts[row]].tolist()
+        return failed(f"row {row} is NaN and got {got}: it claims nan={claim}", row=row)
+    tokens[row] = tokens[row - 1]
+    rest = _all_are(Answer(tokens, answer.counts), {(2, 1)}, f"row {row} beside it is NaN")
+    return rest if rest.status == Status.FAILED else None
 
 
 def forbidden(judge: Judge) -> Outcome:

@@ -1,7 +1,7 @@
 """Two files of texts, all that they say, and the verdict on it; also those of a server."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from specref.contrib.compare.reported import Reported, ReportedLogprobs
 from specref.contrib.compare.speculation import Drafts, Exercised, Speculation, speculation
 from specref.contrib.real_models.settings import Setting
 from specref.report.machine import write_json
-from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
 
 HEADS = {
@@ -55,12 +54,12 @@ class Judging:
         The stage of log-probabilities.
     """
 
-    alpha: float = ALPHA
-    within: float = 0.05
-    tolerance: float = 0.125
-    seed: int = 0
-    setting: Setting = field(default_factory=Setting)
-    declared: str | None = None
+    alpha: float
+    within: float
+    tolerance: float
+    seed: int
+    setting: Setting
+    declared: str | None
 
 
 @dataclass(frozen=True)
