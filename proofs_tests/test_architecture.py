@@ -301,7 +301,7 @@ CROSSING = {
     "contrib/engines": "changed_engines samplers upstream_reports",
     "contrib/vocabularies": "model_pairs real_vocabularies",
     "report": "everywhere_page",
-    "statistics": "limits",
+    "statistics": "drivers limits",
     "torch_backend/fused": "interpreted production",
     "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "
     "pretend_generate published tree_costs",

@@ -165,6 +165,60 @@ def test_clean_step_has_the_errors_of_the_standard_step() -> None:
             traced_paths(step, COIN, (), -1)
 
 
+@pytest.mark.parametrize("name", ["wide", "deep", "eos"])
+def test_rows_differ_by_position_and_by_context(name: str) -> None:
+    for model in (FIXTURES[name].target, FIXTURES[name].drafter):
+        by_position = [tuple(model.next_token((0,) * i)) for i in range(3)]
+        by_context = [tuple(model.next_token((0, x, 0))) for x in range(len(model.vocabulary))]
+        assert len(set(by_position)) == 3
+        assert len(set(by_context)) > 1
+
+
+def reachable(fixture: ExactFixture) -> list[tuple[Tokens, list[Probability]]]:
+    """Every context in which a draft is verified, with the ratios accepted on the way."""
+    found: list[tuple[Tokens, list[Probability]]] = [((), [])]
+    for context, ratios in found:
+        p, q = fixture.target.next_token(context), fixture.drafter.next_token(context)
+        found += [
+            ((*context, x), [*ratios, p[x] / q[x]])
+            for x in range(len(p))
+            if min(p[x], q[x]) > 0
+            and len(context) + 1 < fixture.lookahead
+            and not fixture.target.vocabulary.ends((x,))
+        ]
+    return found
+
+
+def test_fixtures_have_the_rows_that_tell_bugs_apart() -> None:
+    seen: dict[str, set[str]] = {name: set() for name in FIXTURES}
+    for name, fixture in FIXTURES.items():
+        for context, ratios in reachable(fixture):
+            p, q = fixture.target.next_token(context), fixture.drafter.next_token(context)
+            rejects = (p < q).any()
+            facts = {
+                "residual of 3": rejects and (p > q).sum() >= 3,
+                "p = 0 < q": ((p == 0) & (q > 0)).any(),
+                "q = 0 < p": ((q == 0) & (p > 0)).any(),
+                "p = q": (p == q).all(),
+                "ratio > 1 after < 1": any(r < 1 for r in ratios) and ((p > q) & (q > 0)).any(),
+            }
+            seen[name] |= {fact for fact, holds in facts.items() if holds}
+    zeros = {"p = 0 < q", "q = 0 < p"}
+    assert seen["wide"] >= zeros | {"residual of 3", "p = q", "ratio > 1 after < 1"}
+    assert seen["deep"] >= zeros | {"p = q", "ratio > 1 after < 1"}
+    assert seen["eos"] >= zeros | {"residual of 3", "ratio > 1 after < 1"}
+    assert seen["c"] >= zeros | {"ratio > 1 after < 1"}
+
+
+def test_eos_has_mass_in_drafts_and_targets() -> None:
+    fixture = FIXTURES["eos"]
+    vocabulary = fixture.target.vocabulary
+    for model in (fixture.target, fixture.drafter):
+        text = ExactFixture("text", model, model, fixture.lookahead).continued()
+        ended = sum(weight for tokens, weight in text.items() if vocabulary.ends(tokens[:2]))
+        assert ended > F(1, 10)
+
+
 def test_a_block_longer_than_the_lookahead_allows_is_refused() -> None:
     with pytest.raises(ValueError, match=r"length = 2: block \(0, 0, 0\) has 3 tokens"):
         COIN.output(lambda *arguments: (0, 0, 0))
