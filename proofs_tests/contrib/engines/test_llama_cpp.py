@@ -93,16 +93,6 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
         speculate(params, "eagle9", Path("d"), False)
 
 
-def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
-    names = [name for name in IMPLEMENTATIONS if name.startswith("llama-cpp-text-")]
-    assert len(names) == 19
-    for name in names:
-        assert IMPLEMENTATIONS[name].not_run == "not_run (xllamacpp is not installed)"
-    with pytest.raises(NotInstalledError, match="pip install xllamacpp"):
-        load_engine()
-
-
 @pytest.fixture
 def _installed() -> None:
     for package in ("xllamacpp", "gguf"):

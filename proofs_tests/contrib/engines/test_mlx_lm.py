@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from specref import check
-from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.needs import NotInstalledError
 from specref.contracts.asking import read_text
 from specref.contrib.checkpoints import build, named_pair
@@ -42,11 +41,6 @@ def test_texts_end_at_eos_without_asking_for_more() -> None:
     assert up_to(4, steps) == [(3,), (4,)]
     assert list(steps) == [(1,)]
     assert up_to(None, [(3,), (1,)]) == [(3,), (1,)]
-
-
-def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mlx", None)
-    assert IMPLEMENTATIONS["mlx-lm-text"].not_run == "not_run (mlx is not installed)"
 
 
 @pytest.fixture

@@ -43,12 +43,17 @@ def test_a_package_that_is_imported_by_another_name_is_named() -> None:
     assert title("an adapter", ["_pytest"]) == f"an adapter (pytest {pytest.__version__})"
 
 
-def test_absent_packages_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "vllm", None)
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    assert IMPLEMENTATIONS["vllm"].not_run == "not_run (torch is not installed)"
-    with pytest.raises(NotInstalledError, match=r"torch is not installed: pip install"):
-        IMPLEMENTATIONS["transformers-generate-sd"].load()
+@pytest.mark.parametrize("name", [name for name, one in IMPLEMENTATIONS.items() if one.packages])
+def test_without_its_packages_it_is_not_run_and_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = IMPLEMENTATIONS[name]
+    monkeypatch.setitem(sys.modules, one.packages[0], None)
+    assert one.not_run == f"not_run ({one.packages[0]} is not installed)"
+    with pytest.raises(NotInstalledError) as error:
+        one.load()
+    assert str(error.value) == f"{one.packages[0]} is not installed: {one.remedy}"
+    assert one.remedy
     assert IMPLEMENTATIONS["reference"].not_run is None
 
 

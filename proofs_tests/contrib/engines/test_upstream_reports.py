@@ -12,7 +12,6 @@ from proofs_tests.pages import console_blocks
 
 PAGE = console_blocks.ROOT / "docs" / "records" / "upstream-reports.md"
 START, *SECTIONS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
-BY_DESIGN = "github-medusa-typical"
 RUN = {
     "mlx-lm: penalties": ("mlx.core", "mlx_lm"),
     "Transformers: edges": ("torch", "transformers"),
