@@ -100,6 +100,14 @@ def test_what_an_answer_reports_wrongly_is_kept_in_its_record(reported, fault):
     assert fault in told
 
 
+def test_a_token_that_stops_a_text_may_have_no_log_probability():
+    one = answer(tokens=["a"], token_logprobs=[-1.0])
+    one["choices"][0]["text"] = "a"
+    assert "faults" not in record_of(one, "x", 1)
+    one["choices"][0]["finish_reason"] = "length"
+    assert record_of(one, "x", 1)["faults"] == ["not one for each token: 1 for 2 tokens"]
+
+
 def test_answers_of_all_forms_are_read():
     lists = [{"a": -0.5, "b": -1.0, "c": -2.0}, {"b": -0.1}]
     named = answer(tokens=["a", "b"], token_logprobs=[-0.5, -0.1], top_logprobs=lists)

@@ -62,7 +62,10 @@ def record_of(
         expected = len(ids)
         if unit != "ids" or not choice.get("token_ids"):
             expected = (answer.get("usage") or {}).get("completion_tokens") or expected
-        faults = list(_faults(entries, expected, str(choice.get("text") or "")))
+        # A token that stops a text is counted, and may have no log-probability.
+        known = expected - (choice.get("finish_reason") == "stop") <= len(entries) <= expected
+        faults = [] if known else [f"not one for each token: {len(entries)} for {expected} tokens"]
+        faults += _faults(entries, str(choice.get("text") or ""))
         if len(entries) == len(ids) and all(map(_is_logprob, (one.logprob for one in entries))):
             found["logprobs"] = [min(float(one.logprob), 0.0) for one in entries]
             if any(one.likeliest for one in entries):
@@ -159,10 +162,8 @@ def _is_logprob(value: Any) -> bool:
     return number and -math.inf < value <= ROUNDING
 
 
-def _faults(entries: Sequence[Entry], expected: int, text: str) -> Iterator[str]:
+def _faults(entries: Sequence[Entry], text: str) -> Iterator[str]:
     """What is wrong with what is reported, the kind before the colon."""
-    if len(entries) != expected:
-        yield f"not one for each token: {len(entries)} for {expected} tokens"
     wrong = [one.logprob for one in entries if not _is_logprob(one.logprob)]
     if wrong:
         yield f"no logarithm of a probability: {wrong[0]!r}"

@@ -107,13 +107,15 @@ class Checked:
 
     @property
     def head(self) -> str:
-        """The verdict in a line."""
+        """The verdict in a line, what is violated first."""
         found = self.comparison
         if found.verdict == Verdict.LOSSY or self.exercised == Exercised.YES:
             head = HEADS[found.verdict]
         else:
             head = NOT_EXERCISED[self.exercised]
-        return " ".join([head.format(*found.names, within=found.within), *self.faults])
+        told = head.format(*found.names, within=found.within)
+        lossy = found.verdict == Verdict.LOSSY
+        return " ".join([told, *self.faults] if lossy else [*self.faults, told])
 
     @property
     def exit_code(self) -> int:
