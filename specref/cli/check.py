@@ -49,10 +49,7 @@ class Configured(click.Command):
 
 
 def configured(parameters: list[click.Parameter], folder: Path) -> Mapping[str, Any]:
-    """{parameter: default} from the nearest pyproject.toml that has the table.
-
-    * raises `ValueError`: The file cannot be read, or has a key that is no option.
-    """
+    """{parameter: default} from the nearest pyproject.toml that has the table."""
     for place in (folder, *folder.parents):
         file = place / FILE
         if not file.is_file():

@@ -27,11 +27,7 @@ def cores() -> int:
 
 @contextmanager
 def worker_processes(count: int) -> Iterator[Executor | None]:
-    """A pool of processes, or None for one worker, which is this process.
-
-    * `count`: At least 1.
-    * raises `OSError`: A worker died.
-    """
+    """A pool of processes, or None for one worker, which is this process."""
     if count == 1:
         yield None
         return
@@ -122,13 +118,7 @@ cluster_option = click.option(
 
 @contextmanager
 def executor_of(workers: int, cluster: str | None) -> Iterator[Executor | None]:
-    """The executor that --workers and --cluster ask for; None for this process.
-
-    * `cluster`: The address of a Dask scheduler.
-    * raises `ImportError`: `distributed` is missing, here or where a worker looks for specref.
-    * raises `OSError`: Workers died, or the cluster does not answer or has no workers.
-    * raises `ValueError`: Both are given, or a worker has another version of specref.
-    """
+    """The executor that --workers and --cluster ask for; None for this process."""
     if cluster is None:
         with worker_processes(workers) as pool:
             yield pool

@@ -53,13 +53,7 @@ def functions(file: Path) -> list[str]:
 def checks(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Ids of checks, and their stages.
-
-    Examples
-    --------
-    >>> [one.value for one in checks(None, None, "joint/wid")]
-    ['joint/wide']
-    """
+    """Ids of checks, and their stages."""
     from specref.conformance.checks import CHECKS
 
     return _starting(
@@ -91,13 +85,7 @@ def capabilities(
 def rules(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of rules.
-
-    Examples
-    --------
-    >>> [one.value for one in rules(None, None, "sta")]
-    ['standard']
-    """
+    """Names of rules."""
     from specref.rules import RULES
 
     return _starting(list(RULES), incomplete)

@@ -134,7 +134,6 @@ def deliver(
 ) -> None:
     """Print a result, and write it where it was asked for.
 
-    * `record`: The same as JSON.
     * `given` (str, str): What a page says that the run was given, as the seed: names and values.
     """
     show(told, json_file)
@@ -157,9 +156,6 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
 
     The function takes a count, a second argument for what is being done now, a third for a line
     to print, and the seconds that are left, if more is known of them than the count says.
-
-    * `total`: Where the count ends.
-    * `unit`: What is counted: "cases", "trials".
     """
     console = Console(stderr=True, no_color=uncoloured())
     at = noted()

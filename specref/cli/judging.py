@@ -107,8 +107,6 @@ class Asked:
 
     * `contract`, `expected`: Instead of what a registered name is made for, and beside what it is
       expected to fail.
-    * `options`: Without what depends on the implementation.
-    * `wanted`: The shapes to judge it at besides.
     * `failures_at_once`: Whether the first failure is said when it comes.
     * `started`: When the command began, as `time.perf_counter` counts.
     """

@@ -23,11 +23,6 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     A module is looked for in the current folder first; a file may import its neighbours, and
     what is in the current folder.
 
-    * `argument`: What it is called in error messages.
-    * raises `ImportError`: The module cannot be imported, or raised while it was.
-    * raises `ValueError`: No colon in the name, or the module has no such function, or that is not
-      callable.
-
     Examples
     --------
     >>> load_function("math:isqrt")(10)
@@ -64,9 +59,6 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
 
 class Loaded:
     """A loaded function that another process loads again, by its name, when it is sent there.
-
-    * `name`: As `load_function` takes it.
-    * `function`: What it names here.
 
     Examples
     --------

@@ -182,8 +182,6 @@ declare_option = click.option(
 def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
     """Claims as NAME=VALUE; values are true, false, none, numbers or words.
 
-    * raises `ValueError`: No equals sign.
-
     Examples
     --------
     >>> read_claims(["ragged=false", "batch=1", "dtype=float32"])

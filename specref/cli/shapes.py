@@ -60,8 +60,6 @@ class Wanted(NamedTuple):
 def read_shape(text: str) -> Mapping[str, str]:
     """A shape that is written NAME=VALUE,NAME=VALUE.
 
-    * raises `ValueError`: A name is unknown, or a size is no integer.
-
     Examples
     --------
     >>> read_shape("V=1000,K=5,dtype=float32")

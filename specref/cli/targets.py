@@ -28,7 +28,6 @@ class Target:
     * `expected`: {id of a check: reason} of known deviations.
     * `claims`: What it claims besides what it carries.
     * `detect_tv`: For slow ones, what is detected unless something else is asked for.
-    * `timeout`: Seconds for a call; None for a program, which keeps the time itself.
     * `close`: Ends what was started to judge it.
     """
 
@@ -52,11 +51,6 @@ def find_targets(
     registered name with a contract, such as transformers with generate, is all that are
     registered for it. ``process:COMMAND`` is a program, which is started.
 
-    * raises `CannotStartError`: The program cannot be started, or does not speak the protocol.
-    * raises `ImportError`: The module, or the package of a registered implementation, cannot be
-      imported.
-    * raises `ValueError`: No such name or function.
-
     Examples
     --------
     >>> find_targets("examples.correct:verify")[0].name
@@ -77,16 +71,7 @@ def find_targets(
 
 @dataclass(frozen=True)
 class LoadTarget:
-    """Loads the implementation of a target, by its name, in whichever process calls it.
-
-    * `name`: Of a `Target`.
-    * `timeout`: Seconds for a call, for a program.
-
-    Examples
-    --------
-    >>> LoadTarget("examples.correct:verify", 60.0)().__name__
-    'verify'
-    """
+    """Loads the implementation of a target, by its name, in whichever process calls it."""
 
     name: str
     timeout: float
@@ -97,13 +82,7 @@ class LoadTarget:
 
 
 def full_name(name: str) -> str:
-    """MODULE:FUNCTION as Python imports it: ``examples.`` is a part of this package.
-
-    Examples
-    --------
-    >>> full_name("examples.correct:verify")
-    'specref.examples.correct:verify'
-    """
+    """MODULE:FUNCTION as Python imports it: ``examples.`` is a part of this package."""
     return f"specref.{name}" if name.startswith(EXAMPLES) else name
 
 
@@ -140,10 +119,7 @@ def _program(name: str, contract: str | None, timeout: float) -> Target:
 
 
 def registered(name: str) -> Target:
-    """A registered implementation, loaded.
-
-    * raises `NotInstalledError`: Its package is missing.
-    """
+    """A registered implementation, loaded."""
     one = IMPLEMENTATIONS[name]
     ids = {check.id for check in CHECKS}
     return Target(

@@ -38,17 +38,7 @@ FEWEST = 20
 def bugs_of_batches(contract: str, *, hot: bool) -> Iterator[Entry]:
     """The bugs that show in the blocks of a request beside others.
 
-    Parameters
-    ----------
-    contract : str
-        That of the sampler.
-    hot : bool
-        Whether it is told the temperatures of requests.
-
-    Examples
-    --------
-    >>> [entry.id for entry in bugs_of_batches("verify", hot=False)][-2:]
-    ['cartesian-write', 'only-first-row-recovers']
+    `hot`: the sampler is told the temperatures of requests.
     """
     for entry in ALL.values():
         shows = entry.stage == "batch" and entry.shows == "row" and not entry.blind >= EVERY
@@ -59,16 +49,8 @@ def bugs_of_batches(contract: str, *, hot: bool) -> Iterator[Entry]:
 def batch_bug(judge: Judge) -> Candidate | None:
     """The bug whose blocks, in batches of the same layout, cannot be told from the sampler's.
 
-    Parameters
-    ----------
-    judge : Judge
-        Of a contract of batches without trees, after `further`.
-
-    Returns
-    -------
-    Candidate or None
-        The likeliest of those that fit, and are a million times as likely as the clean verifier;
-        None if there is none.
+    The likeliest of those that fit, if it is a million times as likely as the clean verifier.
+    Blocks are those of the campaigns, and of `further`.
     """
     rng, seen = judge.rng("batch bugs"), _seen(judge)
     hot = "temperature" in judge.verifier.keywords

@@ -21,26 +21,7 @@ KEYS = (*REQUIRED, "url", "until", "implementation")
 class Expectation:
     """A check that is expected to fail.
 
-    Attributes
-    ----------
-    id : str
-    reason : str
-    url : str
-        A link to more about it; may be empty.
-    until : date or None
-        The last day on which the failure is expected.
-    implementation : str or None
-        The only implementation that it applies to; None for any.
-
-    Raises
-    ------
-    ValueError
-        There is no such check; the message suggests a similar id.
-
-    Examples
-    --------
-    >>> print(Expectation("joint/wide", "lenient", until=date(2030, 12, 31)))
-    lenient (until 2030-12-31)
+    * `implementation`: The only implementation that it applies to; None for any.
     """
 
     id: str
@@ -73,16 +54,7 @@ class Expectation:
 def expectation_for(
     expectations: Iterable[Expectation], id_: str, implementation: str
 ) -> Expectation | None:
-    """The entry for a check; one that names the implementation takes precedence.
-
-    Examples
-    --------
-    >>> entries = [Expectation("joint/wide", "lenient", implementation="mine")]
-    >>> print(expectation_for(entries, "joint/wide", "mine"))
-    lenient
-    >>> print(expectation_for(entries, "joint/wide", "yours"))
-    None
-    """
+    """The entry for a check; one that names the implementation takes precedence."""
     found = [one for one in expectations if one.id == id_ and one.applies_to(implementation)]
     return next((one for one in found if one.implementation), found[0] if found else None)
 
@@ -90,13 +62,7 @@ def expectation_for(
 def read_expectations(path: str | Path) -> tuple[Expectation, ...]:
     """The entries of a file of expected failures.
 
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is not TOML; an entry has an unknown key, lacks one, or occurs twice; a value has the
-        wrong type; or a check does not exist (the message suggests a similar id).
+    A `ValueError` names the entry that is wrong, and suggests a similar id.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -121,17 +87,7 @@ def load_expected(
 ) -> dict[str, str]:
     """{id of a check: reason} for `check`, from a file.
 
-    Parameters
-    ----------
-    path : str or Path
-    implementation : str, optional
-        Its name: entries for others are left out. None: all entries apply.
-    today : date, optional
-
-    Raises
-    ------
-    OSError, ValueError
-        As for `read_expectations`; or an entry has expired.
+    Those for other implementations are left out; one that has expired is a `ValueError`.
     """
     entries = read_expectations(path)
     wanted = [e for e in entries if implementation is None or e.applies_to(implementation)]
@@ -179,16 +135,7 @@ NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "d
 
 
 def failing_cases(report: Report, target: str, timeout: float | None) -> dict[str, Any]:
-    """{file name: case} for each failure of a report, and each check that was not answered.
-
-    Parameters
-    ----------
-    report : Report
-    target : str
-        The name of the implementation on the command line.
-    timeout : float or None
-        Seconds for a call, as in the options: a program keeps the time itself.
-    """
+    """{file name: case} for each failure of a report, and each check that was not answered."""
     shapes, dtypes = report.options.shapes, report.options.dtypes
     own = {"shapes": list(map(list, shapes)), "dtypes": list(dtypes)} if shapes else {}
     return {
@@ -213,13 +160,7 @@ def failing_cases(report: Report, target: str, timeout: float | None) -> dict[st
 
 
 def load_case(path: str) -> Mapping[str, Any]:
-    """Read a saved case.
-
-    Raises
-    ------
-    ValueError
-        The file is not a saved case, or a field is missing or unknown.
-    """
+    """Read a saved case."""
     try:
         case = json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -30,14 +30,6 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
     An e-process: if they do not, it ever reaches log(1 / alpha) with probability at most alpha.
     Calls are drawn in rounds, up to 512 of them, for as long as there is any evidence and it is
     below the threshold; at most for 20 s, and not after the contract is broken.
-
-    Parameters
-    ----------
-    sampler : Sampler
-    size : int
-        The size of the vocabulary.
-    threshold : float
-        The log-evidence that decides.
     """
     won, found, until = np.zeros(3 * len(WEIGHTS)), 0.0, time.perf_counter() + SECONDS
     for _ in range(ROUNDS):
@@ -66,14 +58,7 @@ def _calls(sampler: Sampler, size: int, rng: np.random.Generator, until: float) 
 
 
 def features(blocks: Ints, size: int) -> Floats:
-    """The length, first token and last token of each block, one-hot encoded.
-
-    Examples
-    --------
-    >>> features(np.array([[1, -1], [1, 0]]), 2)
-    array([[1., 0., 0., 1., 0., 1.],
-           [0., 1., 0., 1., 1., 0.]])
-    """
+    """The length, first token and last token of each block, one-hot encoded."""
     rows, counts = np.arange(len(blocks)), (blocks >= 0).sum(axis=1)
     lengths = np.eye(blocks.shape[1])[counts - 1]
     return np.hstack([lengths, np.eye(size)[blocks[:, 0]], np.eye(size)[blocks[rows, counts - 1]]])
@@ -96,10 +81,6 @@ def wealth(x: Floats, y: Floats) -> Floats:
 
 def log_mean_of_orders(scores: Floats) -> Floats:
     """log of the mean over all orders of exp(sum of scores[i, order[i]]).
-
-    Parameters
-    ----------
-    scores : ndarray, shape (…, n, n)
 
     Examples
     --------

@@ -43,25 +43,9 @@ def difference(
 ) -> Difference:
     """Expected probabilities, and those of an exact law, of what is furthest off.
 
-    Parameters
-    ----------
-    output, expected : mapping
-        {completed block: probability}.
-    target, drafter : Model
-    context : tuple of int
-    lookahead : int
-    place : str
-        Its name; by default the context and the lookahead.
-
-    Returns
-    -------
-    dict
-        ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
-        ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
-        first of the blocks, q only where a draft may come and the drafter is known; of more than
-        12 tokens only the ``entries`` that are shown, {token: probability}, with the ``size`` of
-        the row and how many of its entries are ``positive``. As in all reports, floats are
-        numbers and fractions are strings, "1/4".
+    Of at most 8 blocks and first tokens, the furthest off first, and of all other blocks together.
+    ``rows`` are p and q after each prefix of the first block; q only where a draft may come, and
+    the drafter is known. Of more than 12 tokens a row has only the entries that are shown.
 
     Examples
     --------
@@ -129,13 +113,7 @@ def _told(value: Probability) -> float | str:
 
 
 def as_number(told: float | str) -> Probability:
-    """The probability that a report tells.
-
-    Examples
-    --------
-    >>> as_number("3/8"), as_number(0.25)
-    (Fraction(3, 8), 0.25)
-    """
+    """The probability that a report tells."""
     return Fraction(told) if isinstance(told, str) else told
 
 
@@ -164,19 +142,8 @@ def seen_on(
 ) -> Difference:
     """The difference between the completed blocks that a campaign saw on a case and their law.
 
-    Parameters
-    ----------
-    case : CampaignCase
-    blocks : Counter
-        All blocks, as they were emitted. Of those with a token that the target excludes, what
-        comes up to that token is counted; the others are continued by the target.
-    drafter_known : bool
-        Whether the drafter of the case is that of the sampler; else q is not shown.
-
-    Returns
-    -------
-    dict
-        As `difference` returns it, with counts.
+    Of blocks with a token that the target excludes, what comes up to that token is counted; the
+    others are continued by the target.
     """
     tree, trials = case.tree, case.trials
     excluded = Counter[Tokens]()

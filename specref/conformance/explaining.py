@@ -325,12 +325,6 @@ def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:
     """More blocks on fixtures with a finished campaign: up to 200,000 in all, or for 20 s.
 
     They are drawn once and kept by the judge. Drawing stops if the sampler breaks its contract.
-
-    Parameters
-    ----------
-    judge : Judge
-    names : sequence of str
-        Names of fixtures in `judge.memo`.
     """
     wanted = -(-BLOCKS // len(names)) if names else 0
     for name in names:

@@ -22,10 +22,6 @@ def likeliest(verifier: Verifier, batch: Batch) -> Likeliest:
 
     All tied tokens are. With a claimed tolerance, so are those within twice as much:
     rounding may raise one token, and lower another, by that.
-
-    Returns
-    -------
-    ndarray of bool, shape (B, K + 1, V)
     """
     rows = verifier.read("target_probs", batch.target_probs)
     if verifier.kinds["target_probs"] != "probs":
@@ -44,16 +40,6 @@ def departures(batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None =
 
     A block goes on while its tokens are drafts, and ends with the first that is not. What comes
     after EOS does not matter.
-
-    Parameters
-    ----------
-    batch : Batch
-        Drafts, as chains or trees.
-    allowed : ndarray of bool
-        From `likeliest`.
-    tokens : ndarray of int, shape (B, K + 1)
-        Blocks padded with -1.
-    eos : int, optional
 
     Examples
     --------
@@ -88,15 +74,7 @@ def _children(tree: TreeBatch, row: int, node: int, token: int) -> list[int]:
 
 
 def greedy_block(batch: Batch, row: int, allowed: Likeliest) -> Tokens:
-    """A block of greedy decoding; of tied tokens one that was drafted, or the first.
-
-    Examples
-    --------
-    >>> p = np.array([[[0.5, 0.5], [0.7, 0.3]]])
-    >>> one = np.ones(1, dtype=np.int64)
-    >>> greedy_block(Batch(p, None, one[:, None], one, one), 0, p[0] >= 0.5)
-    (1, 0)
-    """
+    """A block of greedy decoding; of tied tokens one that was drafted, or the first."""
     tree, node = as_tree(batch), ROOT
     block: Tokens = ()
     while True:
@@ -112,11 +90,7 @@ def greedy_block(batch: Batch, row: int, allowed: Likeliest) -> Tokens:
 class GreedyReport:
     """The result of comparing greedy texts with those of the target.
 
-    Attributes
-    ----------
-    texts : int
-    difference : str or None
-        The first text that departs from greedy decoding, and where.
+    * `difference`: The first text that departs from greedy decoding, and where.
     """
 
     texts: int
@@ -129,16 +103,7 @@ class GreedyReport:
 
 
 def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
-    """The text of greedy decoding, up to EOS; of tied tokens the first is taken.
-
-    Examples
-    --------
-    >>> from specref.models import markov_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> ab = Vocabulary("ab")
-    >>> greedy_text(markov_model(ab, [0.5, 0.5], [[0.1, 0.9], [0.6, 0.4]]), (0,), 4)
-    (1, 0, 1, 0)
-    """
+    """The text of greedy decoding, up to EOS; of tied tokens the first is taken."""
     text: Tokens = ()
     while len(text) < tokens and not target.vocabulary.ends(text):
         row = target.next_token((*context, *text)).tolist()
@@ -168,10 +133,7 @@ def first_departure(target: Model, context: Tokens, text: Tokens) -> str | None:
 def greedy_difference(target: Model, context: Tokens, text: Tokens, tokens: int) -> str | None:
     """How a text departs from greedy decoding; None if each of its tokens is an argmax.
 
-    Parameters
-    ----------
-    tokens : int
-        How many the text has to have, unless EOS comes before.
+    It has to have so many `tokens`, unless EOS comes before.
 
     Examples
     --------
@@ -200,30 +162,7 @@ def judge_greedy(
     tokens: int,
     seed: int,
 ) -> GreedyReport:
-    """Generate after every context, and compare each token with the argmax of the target alone.
-
-    Parameters
-    ----------
-    generate : callable
-        A function that decodes by argmax, whatever its rng.
-    target, drafter : Model
-    contexts : sequence of tuple
-    tokens : int
-        The length of each text.
-    seed : int
-        The seed of the rng that `generate` gets.
-
-    Examples
-    --------
-    >>> from specref.models import hashed_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> abc = Vocabulary("abc")
-    >>> p, q = hashed_model(abc, "p"), hashed_model(abc, "q")
-    >>> def drafter_alone(target, drafter, context, tokens, rng):
-    ...     return greedy_text(drafter, context, tokens)
-    >>> judge_greedy(drafter_alone, p, q, [()], tokens=3, seed=1).difference
-    'after (): (2, 1, 1): token 2 at position 0, an argmax of the target is 1'
-    """
+    """Generate after every context, and compare each token with the argmax of the target alone."""
     rng, give = np.random.default_rng(seed), giver(generate)
     models = as_float(target), as_float(drafter)
     for context in contexts:

@@ -33,16 +33,7 @@ LARGE_CALLS = 2
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """The law of the blocks that were emitted in a check whose sampler was probed.
-
-    Attributes
-    ----------
-    id : str
-        Of the check.
-    blocks : mapping
-        {block: probability}.
-    error_bound : float
-    """
+    """The law of the blocks that were emitted in a check whose sampler was probed."""
 
     id: str
     blocks: Mapping[Tokens, float]
@@ -53,52 +44,19 @@ class ExactLaw:
 class Judge:
     """One implementation, how it is judged, and the results that checks share.
 
-    Attributes
-    ----------
-    subject : Subject
-    options : CheckOptions
-    checks : int
-        The number of statistical checks that share alpha.
-    advance : callable
-        Called with the number of trials as they come.
-    memo : dict
-        Campaigns that checks share.
-    further : dict
-        {fixture: counts of blocks} that were drawn later for the diagnosis.
-    further_sizes : dict
-        {fixture: how many of them were drawn at once}.
-    calls_made : int
-        How often it was called in strata.
-    first : Found, optional
-        What the tokens of the first call of all have shown.
-    seconds : float or None
-        How long the next check may draw; None: as much as its power needs.
-    first_drafts : (int, int) or None
-        How many first drafts of long texts were kept, and how many there were, once counted.
-    journal : Journal or None
-        Where texts of an engine are kept.
-    explained : bool
-        Whether it was asked why a check has failed.
-    laws : mapping
-        {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
-    told : tuple of str
-        What the names, annotations and defaults of the implementation say.
-    passed : tuple of str
-        What each of its parameters is given.
-    left_out : dict
-        {claim: why}: claims that held by default, until the implementation raised there.
-    untried : list of str
-        What the check that runs could not try.
-    limits : Limits
-        The sizes that could not be tried.
-    endless : str
-        Why no more ends of uniforms are searched for; empty if they are.
-    exact_laws : list of ExactLaw
-        Laws of blocks that were worked out, to compare known bugs with.
-    limit : TimeLimit
-        When the run has to end.
-    unprobed : str
-        Why the law after one draft could not be probed; empty if it was, or was not tried.
+    * `further`: {fixture: counts of blocks} that were drawn later for the diagnosis.
+    * `further_sizes`: {fixture: how many of them were drawn at once}.
+    * `calls_made`: How often it was called in strata.
+    * `first`: What the tokens of the first call of all have shown.
+    * `seconds`: How long the next check may draw; None: as much as its power needs.
+    * `first_drafts`: How many first drafts of long texts were kept, and how many there were, once
+      counted.
+    * `laws`: {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
+    * `left_out`: {claim: why}: claims that held by default, until the implementation raised there.
+    * `untried`: What the check that runs could not try.
+    * `endless`: Why no more ends of uniforms are searched for; empty if they are.
+    * `unprobed`: Why the law after one draft could not be probed; empty if it was, or was not
+      tried.
     """
 
     subject: Subject

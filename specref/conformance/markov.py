@@ -59,26 +59,7 @@ COUNTED = 0.75
 
 
 class Chain(Model):
-    """An order-1 model in float64 that reads only the last token of a context.
-
-    Parameters
-    ----------
-    model : Model
-        A model whose next token depends only on the last one.
-
-    Raises
-    ------
-    ValueError
-        It depends on more.
-
-    Examples
-    --------
-    >>> from specref.models import markov_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> Chain(markov_model(Vocabulary("ab"), [1, 0], [[0, 1], ["1/4", "3/4"]])).rows
-    array([[0.  , 1.  ],
-           [0.25, 0.75]])
-    """
+    """An order-1 model in float64 that reads only the last token of a context."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model.vocabulary, as_float(model).next_token)
@@ -120,45 +101,8 @@ def judge_markov(
     each counts is fixed beforehand (three quarters of those expected of the target), because
     the bounds on total variation do not hold for numbers that the text itself decides.
 
-    Parameters
-    ----------
-    generate : callable
-        (target, drafter, context, tokens, rng) -> token ids.
-    target : Model
-        A model without EOS whose next token depends only on the last one.
-    drafter : Model
-        Any model that `generate` takes.
-    tokens : int
-        How many to generate, in texts of up to 500; each continues the last one.
-    seed : int
-    alpha : float
-        The probability that a lossless sampler is called LOSSY.
-
-    Returns
-    -------
-    CampaignReport
-        It only looks for bugs: LOSSY, or INCONCLUSIVE with the detectable distance. If
-        `generate` fails, or returns a text of another length, `stopped` says so.
-
-    Raises
-    ------
-    ValueError
-        The target is not of order 1 or has EOS, or `tokens` is too few to count any.
-
-    Examples
-    --------
-    >>> from specref.algorithms.decoding import decode
-    >>> from specref.algorithms import standard
-    >>> from specref.chance import Sampled
-    >>> from specref.models import markov_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> ab = Vocabulary("ab")
-    >>> p = markov_model(ab, [0.5, 0.5], [[0.2, 0.8], [0.7, 0.3]])
-    >>> q = markov_model(ab, [0.5, 0.5], [[0.6, 0.4], [0.5, 0.5]])
-    >>> def drafter_alone(target, drafter, context, tokens, rng):
-    ...     return decode(standard.step, drafter, drafter, context, 1, tokens, Sampled(rng))
-    >>> str(judge_markov(drafter_alone, p, q, tokens=2_000, seed=1).verdict)
-    'LOSSY'
+    Texts have up to 500 tokens, and each continues the last one. If `generate` fails, or returns a
+    text of another length, `stopped` says so.
     """
     if target.vocabulary.eos is not None:
         raise ValueError(f"target has EOS {target.vocabulary.eos!r}: expected an endless chain")

@@ -138,13 +138,7 @@ class ClaimsOfCheck(Claims, total=False):
 
 
 def timeout_of(timeout: float | None, claims: ClaimsOfCheck) -> float | None:
-    """The timeout of a call; its former name, `patience`, is removed from `claims`.
-
-    Raises
-    ------
-    TypeError
-        Both names are given.
-    """
+    """The timeout of a call; its former name, `patience`, is removed from `claims`."""
     if "patience" not in claims:
         return timeout
     if timeout != TIMEOUT:

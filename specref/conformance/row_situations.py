@@ -39,23 +39,9 @@ PLAIN, HOT, COLD = 1.0, 2.0, 0.5
 class Situation:
     """Where the block of one row is asked for.
 
-    Attributes
-    ----------
-    name : str
-    said : str
-        As in "only …".
-    features : frozenset of str
-        What is otherwise than for a row alone with two drafts. Of two situations that are wrong,
-        the one with more of them says nothing more.
-    drafts : int
-    certain : bool
-        Whether `draft_probs` is None.
-    before, after : int or None
-        How many drafts another row has that comes before it, or after it.
-    heats : tuple of float
-        The temperatures of the rows.
-    branching : tuple of int
-        Of a tree; empty for a chain.
+    * `features`: What is otherwise than for a row alone with two drafts. Of two situations that
+      are wrong, the one with more of them says nothing more.
+    * `before`, `after`: How many drafts another row has that comes before it, or after it.
     """
 
     name: str
@@ -145,15 +131,8 @@ def possible(one: Situation, judge: Judge, of_one_row: bool = False) -> bool:
 class Asked:
     """One row of a call, of whose block the law is asked for, and what is known of it.
 
-    Attributes
-    ----------
-    batch : Batch
-    row : int
-    drafts : tuple of int
-        Of a tree its tokens and parents.
-    weight : float
-    verified : callable
-        The law of the sampler's block -> beside that of the rule.
+    * `drafts`: Of a tree its tokens and parents.
+    * `verified`: The law of the sampler's block -> beside that of the rule.
     """
 
     batch: Batch

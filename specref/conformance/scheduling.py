@@ -23,10 +23,7 @@ DRAWING = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
 class Pace:
     """How long a run still takes, by how long its work has taken so far.
 
-    Parameters
-    ----------
-    work : mapping
-        {id of a check: its work}, in any unit; other checks are not counted.
+    * `work`: {id of a check: its work}, in any unit; other checks are not counted.
     """
 
     def __init__(self, work: Mapping[str, float]) -> None:
@@ -65,12 +62,7 @@ class Clock:
     What a check spends beyond its share is not counted, since laws are worked out before anything
     is drawn. What it leaves goes to those after it.
 
-    Parameters
-    ----------
-    seconds : float or None
-        None: each check draws what its power needs.
-    asked : sequence of Check
-    contract : Contract
+    * `seconds`: None: each check draws what its power needs.
     """
 
     def __init__(self, seconds: float | None, asked: Sequence[Check], contract: Contract) -> None:
@@ -88,10 +80,7 @@ class Clock:
     def share(self, number: int, most: float = math.inf) -> float | None:
         """The seconds of a check, of those that are left for it and for the checks after it.
 
-        Parameters
-        ----------
-        most : float
-            How many are left at most, if the run has a limit.
+        `most`: how many are left at most, if the run has a limit.
         """
         if self.seconds is None:
             return None
@@ -122,26 +111,15 @@ Kept: TypeAlias = Mapping[str, Any]
 class Workers:
     """Where checks are run, and how a worker gets the implementation.
 
-    Attributes
-    ----------
-    executor : concurrent.futures.Executor
-        Processes on this machine or others.
-    load : callable, optional
-        Returns the implementation; picklable. By default the implementation itself is sent, as
-        the name by which it can be imported.
+    * `load`: Returns the implementation; picklable. By default the implementation itself is sent,
+      as the name by which it can be imported.
     """
 
     executor: Executor
     load: Callable[[], Implementation] | None = None
 
     def payload(self, implementation: Implementation) -> bytes:
-        """What `loaded` reads in a worker.
-
-        Raises
-        ------
-        TypeError
-            It cannot be sent.
-        """
+        """What `loaded` reads in a worker."""
         try:
             return pickle.dumps(self.load or partial(_itself, implementation))
         except Exception as error:  # pickle raises several
@@ -157,13 +135,7 @@ def _itself(implementation: Implementation) -> Implementation:
 
 @lru_cache(maxsize=1)
 def loaded(payload: bytes) -> Implementation:
-    """The implementation in a worker; loaded once for all checks.
-
-    Raises
-    ------
-    ImportError
-        The worker cannot import it.
-    """
+    """The implementation in a worker; loaded once for all checks."""
     try:
         implementation: Implementation = pickle.loads(payload)()
     except KeyboardInterrupt:
@@ -212,16 +184,7 @@ class Ahead:
 
     A check is sent once the stages that may block it are done, and the campaigns of stage joint.
 
-    Parameters
-    ----------
-    asked : sequence of Check
-    judge : Judge
-        It receives what the judges of the workers keep.
-    workers : Workers
-    blocking : bool
-        Whether checks that depend on a failed stage are skipped.
-    seconds : callable
-        Number of a check -> how long it may draw, or None.
+    * `seconds`: Number of a check -> how long it may draw, or None.
     """
 
     asked: Sequence[Check]
@@ -258,15 +221,7 @@ class Ahead:
             self.sent += 1
 
     def result(self, one: Check) -> CheckResult:
-        """Wait for the result of a check that was sent, or run it here if it was not.
-
-        Raises
-        ------
-        ImportError
-            The worker cannot load the implementation.
-        BrokenExecutor
-            A worker died.
-        """
+        """Wait for the result of a check that was sent, or run it here if it was not."""
         if one.id not in self.futures:
             return one.run(self.judge)
         result, kept = self.futures.pop(one.id).result()

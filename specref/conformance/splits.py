@@ -68,13 +68,8 @@ LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
 class Tried:
     """What was found in a situation.
 
-    Attributes
-    ----------
-    wrong : bool or None
-        None: it was not tried, for want of time.
-    decision : WrongDecision or None
-    blocks : int
-        How many were drawn, where random numbers cannot be intercepted.
+    * `wrong`: None: it was not tried, for want of time.
+    * `blocks`: How many were drawn, where random numbers cannot be intercepted.
     """
 
     situation: Situation
@@ -185,14 +180,8 @@ def raising(error: str, probed: Probed) -> WrongDecision | None:
 class Split:
     """In which situations a sampler is wrong.
 
-    Attributes
-    ----------
-    text : str
-        One sentence; empty if the situations do not tell.
-    wrong, right : tuple of str
-        The names of situations.
-    decision : WrongDecision or None
-        The first wrong decision in the situation with the fewest features.
+    * `text`: One sentence; empty if the situations do not tell.
+    * `decision`: The first wrong decision in the situation with the fewest features.
     """
 
     text: str

@@ -71,18 +71,9 @@ LOSSY = frozenset({Finding.DEPENDENCE, Finding.LAW})
 class Outcome:
     """The outcome of a check.
 
-    Attributes
-    ----------
-    message : str
-        One sentence, with the offending row where there is one.
-    evidence : mapping
-        Numbers and verdicts, for machines.
-    finding : Finding or None
-        What is wrong, if anything. Failures have one. A check that was not answered, or saw no
-        draft accepted, is inconclusive, and one that passed may have found an edge too rare to
-        be a failure.
-    error : BaseException or None
-        The exception that the implementation raised.
+    * `finding`: What is wrong, if anything. Failures have one. A check that was not answered, or
+      saw no draft accepted, is inconclusive, and one that passed may have found an edge too rare
+      to be a failure.
     """
 
     status: Status
@@ -96,12 +87,8 @@ class Outcome:
 class CheckResult:
     """The result of one check of one implementation.
 
-    Attributes
-    ----------
-    id : str
-        ``stage/name``; stable, usable with ``pytest -k`` and in lists of expected failures.
-    finding : Finding or None
-        As in `Outcome`, and so is `error`.
+    * `id`: ``stage/name``; stable, usable with ``pytest -k`` and in lists of expected failures.
+    * `finding`: As in `Outcome`, and so is `error`.
     """
 
     id: str
@@ -151,13 +138,7 @@ class CheckResult:
 
 
 def counted(results: Iterable[CheckResult]) -> dict[str, int]:
-    """The number of results with each of the seven statuses.
-
-    Examples
-    --------
-    >>> counted([])["inconclusive"]
-    0
-    """
+    """The number of results with each of the seven statuses."""
     counts = Counter(str(result.status) for result in results)
     return {str(status): counts[str(status)] for status in Status}
 

@@ -176,13 +176,7 @@ def prepare(
     options: CheckOptions,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> tuple[Judge, tuple[Check, ...]]:
-    """The judge and the selected checks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `check`.
-    """
+    """The judge and the selected checks."""
     accepted_keywords(implementation)
     rule = {} if options.algorithm is None else {"rule": options.algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **options.claims})
@@ -235,13 +229,7 @@ def fitting(rule: str | None, contract: Contract) -> None:
 
 
 def chosen(only: Sequence[str] | None, name: str = "only") -> tuple[Check, ...]:
-    """The checks with these ids, and those whose ids start with one that is no id itself.
-
-    Raises
-    ------
-    ValueError
-        No id starts with one of them.
-    """
+    """The checks with these ids, and those whose ids start with one that is no id itself."""
     if isinstance(only, str):
         raise TypeError(f"{name} = {only!r}: expected a list of ids, such as [{only!r}]")
     for start in only or ():
@@ -257,13 +245,7 @@ def chosen(only: Sequence[str] | None, name: str = "only") -> tuple[Check, ...]:
 
 
 def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the expected failures if every id exists.
-
-    Raises
-    ------
-    ValueError
-        An id does not exist; the message suggests a similar one.
-    """
+    """Return the expected failures if every id exists."""
     ids = {one.id for one in CHECKS}
     for id_ in expected:
         if id_ not in ids:
@@ -394,10 +376,7 @@ def diagnosed(
 ) -> Diagnosis | None:
     """Candidate explanations for a failure of the law of blocks or of their lengths.
 
-    Parameters
-    ----------
-    draw_on : bool
-        Whether to draw more blocks: see `further`.
+    With `draw_on`, more blocks are drawn: see `further`.
     """
     suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
     if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):

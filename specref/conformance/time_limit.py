@@ -40,14 +40,7 @@ class LateError(KeyboardInterrupt):
 class TimeLimit:
     """When a run, and each of its checks, has to end.
 
-    Parameters
-    ----------
-    seconds : float or None
-        In all; None for no limit.
-    started : float
-        When the run began, as `time.perf_counter` counts.
-    contract : Contract, optional
-        Checks of others do not apply, late or not.
+    * `contract`: Checks of others do not apply, late or not.
     """
 
     def __init__(
@@ -74,12 +67,8 @@ class TimeLimit:
     ) -> CheckResult:
         """The result of a check, which is not tried if it takes too long.
 
-        Parameters
-        ----------
-        share : float or None
-            The seconds that it draws; None or 0 if it draws as much as it has to.
-        elsewhere : bool
-            Whether a worker runs it, which may have begun before or may begin later.
+        `share`: the seconds that it draws; None or 0 if it draws as much as it has to.
+        `elsewhere`: a worker runs it, which may have begun before or may begin later.
         """
         if self.seconds is None or (self.contract and not one.is_for(self.contract)):
             return run(one)
@@ -115,17 +104,7 @@ def _untried(one: "Check", why: str) -> Outcome:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise `LateError` where the code is after so many seconds; nothing, where none can be set.
-
-    Examples
-    --------
-    >>> try:
-    ...     with at_most(0.01):
-    ...         time.sleep(5)
-    ... except LateError:
-    ...     print("late")
-    late
-    """
+    """Raise `LateError` where the code is after so many seconds, if an alarm can be set."""
     alarms = hasattr(signal, "setitimer") and math.isfinite(seconds)
     if not alarms or threading.current_thread() is not threading.main_thread():
         yield

@@ -34,42 +34,21 @@ from specref.zoo import Entry
 class TrialReport:
     """The result of one campaign of a check.
 
-    Attributes
-    ----------
-    law, dependence : float
-        log10 of the evidence against the law of blocks, and against their independence.
-    threshold : float
-        The evidence at which either decides.
-    far : bool
-        Whether the total-variation test found a difference.
-    worst : Interval
-        The total variation at the place where blocks fit the target's law least.
-    least : Least
-        What the law is off by there at least, about.
-    most_off : str
-        Of texts the token at a position that is off most there, in words.
-    hits : mapping
-        How often a block with drafts ended in a "residual" or a "bonus" token.
-    kept : mapping
-        {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
-    blocks : mapping
-        {place: counts of raw blocks}, for diagnosis.
-    laws : tuple of ndarray
-        The target's law of completed blocks at each place.
-    allowances : tuple of float
-        Total variation that is not held against the sampler there.
-    after_eos : bool
-        Whether the only impossible tokens are those after an EOS.
-    shared : float
-        log10 of the evidence that rows depend on each other whatever their law; computed only
-        after law or dependence was decided.
-    lengths : mapping
-        {tokens: how many blocks have so many}, of those at places with drafts.
-    difference : mapping
-        Of the law of blocks and the target's, at the worst place; see `differences`.
-    looks : tuple of (int, float)
-        Trials, and log10 of the evidence against the law of blocks as it was after so many;
-        `law` is the highest.
+    * `law`, `dependence`: log10 of the evidence against the law of blocks, and against their
+      independence.
+    * `worst`: The total variation at the place where blocks fit the target's law least.
+    * `least`: What the law is off by there at least, about.
+    * `most_off`: Of texts the token at a position that is off most there, in words.
+    * `hits`: How often a block with drafts ended in a "residual" or a "bonus" token.
+    * `kept`: {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
+    * `laws`: The target's law of completed blocks at each place.
+    * `allowances`: Total variation that is not held against the sampler there.
+    * `after_eos`: Whether the only impossible tokens are those after an EOS.
+    * `shared`: log10 of the evidence that rows depend on each other whatever their law; computed
+      only after law or dependence was decided.
+    * `lengths`: {tokens: how many blocks have so many}, of those at places with drafts.
+    * `looks`: Trials, and log10 of the evidence against the law of blocks as it was after so many;
+      `law` is the highest.
     """
 
     report: CampaignReport
@@ -169,13 +148,7 @@ def declared_case(
 
 
 def tallied(blocks: Ints) -> Counter[Tokens]:
-    """How often each block occurs.
-
-    Examples
-    --------
-    >>> tallied(np.array([[1, -1], [0, 2], [1, -1]]))
-    Counter({(1,): 2, (0, 2): 1})
-    """
+    """How often each block occurs."""
     rows, times = _counted(blocks)
     pairs = zip(rows.tolist(), times.tolist(), strict=True)
     return Counter({tuple(x for x in row if x >= 0): count for row, count in pairs})
@@ -196,19 +169,9 @@ def _counted(blocks: Ints) -> tuple[Ints, Ints]:
 class Trial:
     """A campaign over the places of a fixture; law and dependence are judged separately.
 
-    Parameters
-    ----------
-    fixture : Fixture
-    alpha : float
-        The chance of a false alarm: a quarter each for the law by bets, the law by distance,
-        dependence by bets, and dependence whatever the law.
-    algorithm : str
-        The rule whose accepted lengths are expected.
-    tokens : int, optional
-        The length of texts, if blocks are texts (the view "stream").
-    mutants : mapping
-        The bugs to bet on; by default those of the algorithm.
-    tolerance : float
+    * `alpha`: The chance of a false alarm: a quarter each for the law by bets, the law by
+      distance, dependence by bets, and dependence whatever the law.
+    * `tokens`: The length of texts, if blocks are texts (the view "stream").
     """
 
     fixture: Fixture
@@ -253,13 +216,8 @@ class Trial:
         decides a little later. Dependent blocks make the law look wrong in turn: once either is
         decided, more calls tell whether blocks depend on each other whatever their law.
 
-        Parameters
-        ----------
-        first, most : int
-            The first look comes after `first` trials, each other one after twice as many as
-            the last, but at most `most`.
-        probe : bool
-            Whether those further calls are made.
+        The first look comes after `first` trials, each other one after twice as many, but at most
+        `most`. Without `probe` those further calls are not made.
         """
         threshold, pairs = evidence_threshold(self.alpha / 2), 2 * len(self.cases)
         started, done = time.perf_counter(), 0

@@ -44,16 +44,10 @@ Offers: TypeAlias = Mapping[Tokens, tuple[tuple[int, str], ...]]
 class WrongDecision:
     """A decision, what it should be, and where it is made.
 
-    Attributes
-    ----------
-    name : str
-        As a site of the listing: "accept[0]", "residual[0]", "bonus"; of trees "accept[1][0]".
-    drafts : tuple of int
-    said : str
-        Both probabilities, in a sentence.
-    compared, number : str
-        File and line where the random number is compared, and where it is drawn; empty if the
-        paths do not tell.
+    * `name`: As a site of the listing: "accept[0]", "residual[0]", "bonus"; of trees
+      "accept[1][0]".
+    * `compared`, `number`: File and line where the random number is compared, and where it is
+      drawn; empty if the paths do not tell.
     """
 
     name: str
@@ -72,21 +66,9 @@ class WrongDecision:
 class Verified:
     """What a sampler does with given drafts, and what its rule does with them.
 
-    Attributes
-    ----------
-    probed : Probed
-        The law of the sampler's block.
-    right : mapping
-        {block: probability} by the rule.
-    offers : mapping
-    drafts : tuple of int
-    weight : float
-        The probability of these drafts.
-    rule : str
-        Its name, if it does something else with a draft than to compare p/q with a number.
-    drawn : bool
-        Whether the sampler draws the drafts itself: then they are not given, but any that the
-        drafter may draw.
+    * `rule`: Its name, if it does something else with a draft than to compare p/q with a number.
+    * `drawn`: Whether the sampler draws the drafts itself: then they are not given, but any that
+      the drafter may draw.
     """
 
     probed: Probed
@@ -103,13 +85,7 @@ def verified_chain(
 ) -> Verified | None:
     """Of drafts one after the other; None if the rule does not verify drafts that are given.
 
-    Parameters
-    ----------
-    p : ndarray, shape (K + 1, V)
-    q : ndarray, shape (K, V), or None
-        None: the drafts were certain.
-    rule : str
-        Its name.
+    Without q the drafts were certain.
     """
     verify = RULES[rule].verify
     if verify is None:
@@ -178,16 +154,6 @@ def wrong_decision(given: Iterable[Verified]) -> WrongDecision | None:
     """The earliest decision that is wrong, and of several the one that matters most.
 
     None if every decision is that of the rule, or blocks do not tell.
-
-    Examples
-    --------
-    >>> from specref.examples.lossy import verify
-    >>> from specref.probing import probe_verify
-    >>> p, q = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([[0.75, 0.25]])
-    >>> probed = probe_verify(verify, p, q, (0,))
-    >>> found = wrong_decision([verified_chain(probed, p, q, (0,), 0.75, "standard")])
-    >>> found.name, found.said.partition(";")[0]
-    ('residual[0]', 'gives token 0 with 0.5000 after draft 0 was rejected')
     """
     everything = list(given)
     found = [wrong for one in everything if (wrong := next(_wrong(one), None)) is not None]

@@ -43,18 +43,7 @@ SEEDS = 2**31 - 1
 
 
 def read_text(raw: Any, engine: Engine, budget: int) -> Text:
-    """Check and convert an answer.
-
-    * raises `BrokenContractError`: It is not a text of `budget` tokens or up to EOS, or its
-      counters cannot be true.
-
-    Examples
-    --------
-    >>> engine = Engine(lambda prompt, budget, seed: (), [()], plain=min, eos=9)
-    >>> read_text([1, 9, 1], engine, 3)
-    Traceback (most recent call last):
-    specref.contracts.errors.BrokenContractError: went on after EOS: (1, 9, 1)
-    """
+    """Check and convert an answer."""
     text = raw if isinstance(raw, Text) else Text(raw)
     values: Any = text.tokens
     try:
@@ -122,13 +111,7 @@ class Drafts:
 
     @property
     def missing(self) -> str:
-        """Why the texts say nothing of speculation; empty if drafts were accepted in them.
-
-        Examples
-        --------
-        >>> Drafts(texts=3, proposed=6).missing
-        'none of 6 proposed drafts was accepted in 3 texts'
-        """
+        """Why the texts say nothing of speculation; empty if drafts were accepted in them."""
         if self.uncounted:
             return (
                 f"{self.uncounted:,} of {self.texts:,} texts came without counts of proposed and "
@@ -150,11 +133,8 @@ class Drafts:
 class Asking:
     """A sampler of the texts of an engine, in one mode; one question at a time.
 
-    * `subject`: With the engine as its function, and the timeout of a question.
-    * `mode` ({"speculative", "plain"})
     * `journal`: Where texts are written, and taken from if an earlier run got them.
     * `budget`: Of every text; by default the engine's `tokens`.
-    * `taken`: How many texts came from the journal.
     """
 
     def __init__(
@@ -171,12 +151,7 @@ class Asking:
         self.drafts, self.taken = Drafts(), 0
 
     def texts(self, questions: list[tuple[Tokens, int, int]]) -> list[Text]:
-        """The answers to (prompt, budget, seed), in order.
-
-        * raises `BrokenContractError`: The engine raised, did not answer in time (`HungError`), or
-          gave no valid text.
-        * raises `OSError`: The journal cannot be written.
-        """
+        """The answers to (prompt, budget, seed), in order."""
         deadline, found = Deadline(), list[Text]()
         unwritten: list[OSError] = []
 
@@ -250,15 +225,7 @@ def stdout_to(stream: TextIO, file: int) -> Iterator[None]:
 
 @contextmanager
 def printed() -> Iterator[list[str]]:
-    """A list that holds, on leaving, what was printed to standard output meanwhile, if anything.
-
-    Examples
-    --------
-    >>> with printed() as found:
-    ...     print("loaded")
-    >>> found
-    ['loaded\\n']
-    """
+    """A list that holds, on leaving, what was printed to standard output, if anything."""
     found: list[str] = []
     with tempfile.TemporaryFile(buffering=0) as file:
         stream = io.TextIOWrapper(file, "utf-8", write_through=True)
@@ -280,7 +247,6 @@ class EngineRaisedError(Exception):
 def isolated(engine: Engine, load: Callable[[], Any]) -> Engine:
     """The same engine, asked in another process, which is started when it is first needed.
 
-    * `engine`: Its functions are not called.
     * `load`: Returns the engine; picklable, since it is called in the other process.
     """
     child = Child(load)
@@ -299,10 +265,7 @@ class Child:
         self.starting = threading.Lock()
 
     def ask(self, mode: str, prompt: Tokens, budget: int, seed: int) -> Text:
-        """The answer of a mode.
-
-        * raises `EngineDiedError`, `EngineRaisedError`: There is none.
-        """
+        """The answer of a mode."""
         waiting, given_up = True, False
 
         def abandoned() -> None:

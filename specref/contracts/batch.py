@@ -264,13 +264,7 @@ class TreeBatch(Batch):
 
     @property
     def depths(self) -> Ints:
-        """The number of drafts on the path to each node; 0 where there is no node.
-
-        Examples
-        --------
-        >>> as_tree(batch_of_one([2, 0], [ROOT, 0], np.eye(3))).depths
-        array([[1, 2]])
-        """
+        """The number of drafts on the path to each node; 0 where there is no node."""
         found = np.zeros_like(self.parents)
         rows = np.arange(len(found))
         for i, parent in enumerate(self.parents.T):
@@ -328,12 +322,7 @@ def as_tree(batch: Batch) -> TreeBatch:
 def batch_of_one(
     tokens: list[int], parents: list[int], p: Floats, q: Floats | None = None
 ) -> TreeBatch:
-    """A batch with a single tree.
-
-    * `tokens`, `parents`: Token and parent of each node.
-    * `p` (ndarray, shape (nodes + 1, V))
-    * `q` (ndarray, shape (nodes, V), optional)
-    """
+    """A batch with a single tree."""
     nodes, one = np.array([tokens], dtype=np.int64), np.zeros(1, dtype=np.int64)
     above = np.array([parents], dtype=np.int64)
     laws = None if q is None else q[None]

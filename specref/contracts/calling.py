@@ -43,10 +43,6 @@ def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
     The number repeats every three positions, and is never the same for target and draft: code
     that takes the exponential of a logit for a probability, without normalising, is wrong.
 
-    * `name` ({"target_probs", "draft_probs"})
-    * `laws` (ndarray, shape (B, positions, V))
-    * `scale`: Factor on the numbers that are added.
-
     Examples
     --------
     >>> halves = np.array([[[0.5, 0.5, 0.0]]])
@@ -63,12 +59,8 @@ def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
 class Verifier:
     """An implementation of the contract ``verify``, called batch by batch.
 
-    * `capabilities`: Its largest batch, kind of arrays, dtype and so on.
-    * `timeout`: Seconds for a call.
     * `copies`: Whether it is given copies of laws; else the laws of a batch serve one call.
     * `sizes_named`: Whether a user asked for the sizes of the calls; else large ones may fail.
-    * `limits`: The sizes that could not be tried.
-    * `kinds`: As from `kinds_of`.
     * `sizes`: Those of the last call, as `Batch.sizes`.
     * `temperatures_met`: What requests had so far, if it is given temperatures.
     * `of_some`: Whether only some requests of a call have a generator of their own.
@@ -318,10 +310,7 @@ class Verifier:
         return generator.manual_seed(int(rng.integers(2**63)))
 
     def read_answer(self, raw: Any, batch: Batch) -> Answer:
-        """What an implementation returned, checked and converted.
-
-        * raises `BrokenContractError`: As for `batch.read_answer`.
-        """
+        """What an implementation returned, checked and converted."""
         return read_answer(raw, batch)
 
     def read(self, name: str, values: Floats) -> Floats:

@@ -50,13 +50,7 @@ class UntriedError(BrokenContractError):
 
     @property
     def said(self) -> str:
-        """The situation and why, for lists.
-
-        Examples
-        --------
-        >>> UntriedError("", "without draft_probs", "raises TypeError").said
-        'without draft_probs (raises TypeError)'
-        """
+        """The situation and why, for lists."""
         return f"{self.situation} ({self.why})"
 
 
@@ -154,10 +148,7 @@ SITUATIONS = (
 
 
 def stumbled(batch: "Batch", raises: "Callable[[Batch], bool]") -> Situation | None:
-    """Which optional situation makes a call raise; None if the rest of it does.
-
-    * `raises`: Whether such a call raises, when it is made now.
-    """
+    """Which optional situation makes a call raise; None if the rest of it does."""
     for one in SITUATIONS:
         usual = one.usual(batch)
         if usual is None:
@@ -169,26 +160,12 @@ def stumbled(batch: "Batch", raises: "Callable[[Batch], bool]") -> Situation | N
 
 
 def to_blame(raises: Callable[[], bool], raises_without: Callable[[], bool]) -> bool:
-    """Whether a call raises whenever it is made, and never without something.
-
-    Examples
-    --------
-    >>> to_blame(lambda: True, lambda: False), to_blame(lambda: True, lambda: True)
-    (True, False)
-    """
+    """Whether a call raises whenever it is made, and never without something."""
     return not any(raises_without() for _ in range(TRIES)) and all(raises() for _ in range(TRIES))
 
 
 def is_memory(error: BaseException) -> bool:
-    """Whether user code ran out of memory.
-
-    Examples
-    --------
-    >>> is_memory(MemoryError()), is_memory(RuntimeError("CUDA out of memory"))
-    (True, True)
-    >>> is_memory(ValueError("p"))
-    False
-    """
+    """Whether user code ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(one in str(error).lower() for one in MEMORY)
@@ -213,7 +190,6 @@ def told_sizes(sizes: Sequence[int]) -> str:
 class Limits:
     """The sizes at which an implementation took too long, or too much memory.
 
-    * `reached` (list of (tuple of int, UntriedError))
     * `most`: Seconds for all large calls of one size in a check; None for as many as it takes.
     * `spent`: {sizes: seconds of such calls so far}.
     """

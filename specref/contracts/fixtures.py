@@ -38,7 +38,6 @@ class Fixture:
     """A pair of models and the places at which a sampler is tried, all in the same batch.
 
     * `places`: Places with different numbers of drafts, including 0, so that batches are ragged.
-    * `ragged`: Whether rows of a batch may have different numbers of drafts.
     * `drafter_known`: False if the drafter stands in for one of which nothing is known.
     """
 

@@ -56,14 +56,7 @@ def parameters_passed(
 
 
 def described(contract: Contract) -> Mapping[str, tuple[str, str]]:
-    """{parameter: (its type, what is said of it)} by the docstring of the contract's protocol.
-
-    Examples
-    --------
-    >>> from specref.contracts.table import VERIFY
-    >>> described(VERIFY)["rng"][0]
-    'numpy.random.Generator'
-    """
+    """{parameter: (its type, what is said of it)} by the docstring of the contract's protocol."""
     call = vars(contract.protocol).get("__call__", contract.protocol)
     text = (inspect.getdoc(call) or "").partition("Parameters\n----------\n")[2]
     found: dict[str, tuple[str, str]] = {}

@@ -31,7 +31,6 @@ def exclusively(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     wait for other calls does not count towards the timeout.
 
     * `begin`: Changes the state of the process, and returns a function that undoes it.
-    * raises `HungError`: A call without a time limit has held the lock for too long.
     """
     if _MINE.get():
         undo = begin()
@@ -87,13 +86,6 @@ def one_thread() -> Iterator[None]:
 
     If several callers overlap, each restores, on leaving, what was there before the first one.
     A call that does not return in time has left.
-
-    Examples
-    --------
-    >>> import torch
-    >>> with one_thread():
-    ...     torch.get_num_threads()
-    1
     """
     import torch
 
@@ -118,19 +110,6 @@ def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
     """Seed torch's global generators from `rng`, and use one thread; undo both on leaving.
 
     Only one call at a time, as for `global_randomness`.
-
-    * `rng`: One number is drawn from it.
-    * `device`: The device whose generator is restored too.
-
-    Examples
-    --------
-    >>> def draw():
-    ...     with seeded(np.random.default_rng(3)):
-    ...         return float(torch.rand(1))
-    >>> import torch
-    >>> before = torch.random.get_rng_state()
-    >>> draw() == draw(), bool((before == torch.random.get_rng_state()).all())
-    (True, True)
     """
     import torch
 
@@ -153,13 +132,6 @@ def seed_all(seed: int) -> None:
 
     Without an accelerator `torch.manual_seed` formats a stack trace for each kind that there
     could be, which takes longer than many a call of user code.
-
-    Examples
-    --------
-    >>> import torch
-    >>> seed_all(3)
-    >>> float(torch.rand(1)) == float(torch.rand(1, generator=torch.Generator().manual_seed(3)))
-    True
     """
     import torch
 
@@ -217,10 +189,7 @@ def available() -> int | None:
 
 
 def field(file: Path, name: str) -> int:
-    """The number of a field of a file of ``/proc``.
-
-    * raises `OSError`, `ValueError`: There is no such file, or no such field.
-    """
+    """The number of a field of a file of ``/proc``."""
     for line in file.read_text().splitlines():
         key, _, value = line.partition(":")
         if key == name:
@@ -234,12 +203,6 @@ def bounded_memory() -> Iterator[None]:
 
     On Linux, the data of the process may grow by a share of what is available. Elsewhere, and
     where a lower limit holds already, nothing changes.
-
-    Examples
-    --------
-    >>> with bounded_memory():
-    ...     len(bytearray(1000))
-    1000
     """
     free = available()
     if free is None or sys.platform != "linux":

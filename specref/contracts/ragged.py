@@ -33,15 +33,7 @@ PARAMETERS = (DRAFTS, *LENGTHS, *TARGETS, *DRAFT_LAWS, *SPARSE, *BONUS, *OTHERS,
 
 
 def named(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameters of the contract that a function has.
-
-    * raises `TypeError`: Its parameters cannot be read, as those of some compiled functions.
-
-    Examples
-    --------
-    >>> sorted(named(lambda draft_token_ids, cu_num_draft_tokens, target_logits, scale=1: None))
-    ['cu_num_draft_tokens', 'draft_token_ids', 'target_logits']
-    """
+    """The parameters of the contract that a function has."""
     try:
         return frozenset(PARAMETERS) & set(inspect.signature(function).parameters)
     except ValueError:
@@ -207,14 +199,7 @@ class RaggedVerifier(Verifier):
 
 
 def likeliest(laws: Floats) -> tuple[Ints, Floats]:
-    """The S likeliest tokens of each law and their probabilities; S is the largest support.
-
-    Examples
-    --------
-    >>> ids, values = likeliest(np.array([[0.0, 0.25, 0.75], [0.0, 1.0, 0.0]]))
-    >>> ids.tolist(), values.tolist()
-    ([[2, 1], [1, 0]], [[0.75, 0.25], [1.0, 0.0]])
-    """
+    """The S likeliest tokens of each law and their probabilities; S is the largest support."""
     most = max(1, int((laws > 0).sum(axis=1).max(initial=0)))
     ids = np.argsort(-laws, axis=1, kind="stable")[:, :most]
     return ids, np.take_along_axis(laws, ids, axis=1)
@@ -363,11 +348,7 @@ class RaggedContract(VerifyContract):
     )
 
     def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:
-        """The claims, with what the names of parameters say: whether any are logits.
-
-        * raises `ValueError`: Logits are claimed where no parameter has any, a rule where no
-          parameter has q, or `greedy_at_zero` where no parameter is `temperature`.
-        """
+        """The claims, with what the names of parameters say: whether any are logits."""
         names = named(function)
         logits = {"target_logits", "draft_logits", "bonus_logits"}
         if capabilities.inputs == "logits" and not names & logits:

@@ -34,10 +34,7 @@ def until_end(fixture: Fixture, tokens: Tokens) -> Tokens:
 
 
 def check_end(fixture: Fixture, tokens: Tokens, place: str = "") -> None:
-    """Raise if a block or text goes on after EOS.
-
-    * raises `BrokenContractError`: It does; `place` says where.
-    """
+    """Raise if a block or text goes on after EOS."""
     if until_end(fixture, tokens) != tokens:
         where = f" ({place})" if place else ""
         shown = f"{tokens[:MOST_SHOWN]}" + ", …" * (len(tokens) > MOST_SHOWN)
@@ -48,10 +45,7 @@ def check_end(fixture: Fixture, tokens: Tokens, place: str = "") -> None:
 
 
 def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
-    """Check and convert a block or text.
-
-    * raises `BrokenContractError`: It is not a sequence of 1 to `longest` token ids.
-    """
+    """Check and convert a block or text."""
     try:
         values = raw.tolist() if hasattr(raw, "tolist") else raw
         # One more is enough to see that it is too long, even if it is infinite.
@@ -186,12 +180,8 @@ class Batches(ABC):
 class Steps:
     """One block, or a text of several, from a user function of two models.
 
-    * `call`: (place, rng) -> token ids.
-    * `longest`: The most tokens that a call may return.
     * `drafted`: Whether a call may return no more than one for each draft of its place, and one
       after them.
-    * `timeout`: Seconds for a call.
-    * `advance`: Called with 1 after each call.
     """
 
     def __init__(

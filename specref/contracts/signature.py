@@ -29,15 +29,7 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
-    """Which of the named parameters a function declares.
-
-    * raises `TypeError`: The implementation is not callable.
-
-    Examples
-    --------
-    >>> sorted(accepted_keywords(lambda p, q, drafts, *, rng, lens, verbose=0: None))
-    ['lens', 'rng']
-    """
+    """Which of the named parameters a function declares."""
     if not callable(implementation):
         raise TypeError(f"implementation = {implementation!r}: expected a function")
     return frozenset(NAMED) & parameters_of(implementation).keys()
@@ -125,14 +117,7 @@ def by_position(
     capabilities: Capabilities,
     explicit: Iterable[str],
 ) -> Read:
-    """The claims of a function that is given laws by position, with those of its names.
-
-    * `positional`: What the contract passes, in order.
-    * `explicit`: The names of what was claimed, and does not hold by default alone.
-    * returns: What is told of it.
-    * raises `ValueError`: Its names say something else than a claim, or than the order of the
-      contract.
-    """
+    """The claims of a function that is given laws by position, with those of its names."""
     parameters = placed(function)[: len(positional)]
     _in_order(parameters, positional)
     kinds = law_kinds(function, capabilities.inputs)
@@ -186,11 +171,7 @@ def models_in_order(function: Callable[..., Any]) -> None:
 def of_arrays(
     function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
 ) -> Read:
-    """The claims of a function, with those of its annotations and defaults: tensors or arrays.
-
-    * raises `ValueError`: They say something else than a claim, or of randomness than what is
-      given.
-    """
+    """The claims of a function, with those of its annotations and defaults: tensors or arrays."""
     known = parameters_of(function).values()
     some = ("it is given generators of every other request",) * of_some(function)
     texts = {one.name: _text(one.annotation) for one in known}

@@ -34,10 +34,7 @@ CONTRACTS: Mapping[str, Contract] = MappingProxyType(
 
 
 def contract_named(name: Contract | str) -> Contract:
-    """The contract of a name.
-
-    * raises `ValueError`: There is no such contract.
-    """
+    """The contract of a name."""
     if str(name) not in CONTRACTS:
         raise ValueError(f"contract = {str(name)!r}: expected one of {list(CONTRACTS)}")
     return CONTRACTS[str(name)]

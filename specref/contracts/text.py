@@ -254,19 +254,6 @@ class Journal:
     that a killed process left unfinished is dropped.
 
     * `engine`: What tells this engine from others, as JSON can hold it.
-    * raises `ValueError`: The file is not of this format, or of another engine.
-    * raises `OSError`: It cannot be read or written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "texts.jsonl"
-    >>> asked = Asked("plain", (0,), 2, 7)
-    >>> with Journal(path, {"name": "mine"}) as journal:
-    ...     journal.write(asked, Text((1, 1)))
-    >>> with Journal(path, {"name": "mine"}) as journal:
-    ...     journal.take(asked), journal.take(asked)
-    (Text(tokens=(1, 1), proposed=None, accepted=None), None)
     """
 
     def __init__(self, path: str | Path, engine: Mapping[str, Any]) -> None:

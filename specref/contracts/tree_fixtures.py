@@ -191,9 +191,6 @@ def draw_trees(
 
     Their laws put all mass on the last token. Nothing is drafted after EOS, and no sibling where
     the drafter has no token left, so that batches are ragged.
-
-    * `node` (ndarray of int, shape (B,)): The node in the tables of each row of the batch.
-    * `place` (ndarray of int, shape (B,)): The index in `fixture.places` of each row.
     """
     size, most, count = tables.p.shape[1], fixture.nodes, len(node)
     p, q = np.zeros((count, most + 1, size)), np.zeros((count, most, size))
@@ -218,9 +215,7 @@ def sample_trees(fixture: TreeFixture, size: int, rng: np.random.Generator) -> T
 class Drawn:
     """Drafted trees of one place, with a column for each node of its template.
 
-    * `node` (ndarray of int, shape (rows, T)): The node in the tables after the path to it.
     * `tokens` (ndarray of int, shape (rows, T)): -1 where a node is missing.
-    * `laws` (ndarray, shape (rows, T, V))
     * `order` (ndarray of int, shape (rows, T)): The column of each node in the batch; the missing
       ones come last.
     """

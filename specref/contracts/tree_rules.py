@@ -21,18 +21,7 @@ Contracted: TypeAlias = Callable[..., tuple[Ints, Ints]]
 
 
 def as_verifier(verify: Verify) -> Contracted:
-    """A rule on trees as an implementation of the contract ``tree``, row by row.
-
-    * `verify`: (target, context, tree, chance) -> block.
-
-    Examples
-    --------
-    >>> from specref.algorithms.trees import topdown
-    >>> p, rng = np.eye(3), np.random.default_rng(1)
-    >>> verify = as_verifier(topdown.verify)
-    >>> verify(p[None], None, np.array([[1, 0]]), np.array([[-1, -1]]), rng=rng)
-    (array([[ 0,  2, -1]]), array([2]))
-    """
+    """A rule on trees as an implementation of the contract ``tree``, row by row."""
 
     def contracted(
         target_probs: Floats,
@@ -56,11 +45,7 @@ def as_verifier(verify: Verify) -> Contracted:
 
 
 def read(p: Floats, q: Floats, tokens: list[int], parents: list[int]) -> tuple[Model, Tree]:
-    """A model with the target's laws after each path, and the tree.
-
-    * `p` (ndarray, shape (N + 1, V))
-    * `q` (ndarray, shape (N, V))
-    """
+    """A model with the target's laws after each path, and the tree."""
     below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     paths: list[Tokens] = [()]
     for node, (token, parent) in enumerate(zip(tokens, parents, strict=True)):
@@ -121,20 +106,7 @@ MAX_PATHS = 100_000
 
 @dataclass(frozen=True)
 class TreeStep:
-    """A step with correct drafts and a given verification, for the tree of a place.
-
-    Examples
-    --------
-    >>> from specref.algorithms import topdown
-    >>> from specref.chance import Replayed
-    >>> from specref.contracts.tree_fixtures import tree_place
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> model = iid_model(Vocabulary("ab"), [0.5, 0.5])
-    >>> step, place = TreeStep(topdown.verify), tree_place((), (1,))
-    >>> step(model, model, (), 1, Replayed([0, 1, 1]), place=place)
-    (0, 1)
-    """
+    """A step with correct drafts and a given verification, for the tree of a place."""
 
     verify: Verify
 
@@ -154,10 +126,7 @@ class TreeStep:
 
 
 def tree_step(rule: str) -> TreeStep:
-    """The step of a rule of trees.
-
-    * raises `ValueError`: It is not a rule of trees.
-    """
+    """The step of a rule of trees."""
     verify = RULES[rule].verify_tree
     if verify is None:
         raise ValueError(f"rule = {rule!r}: expected one of {declarable(tree=True)}")
@@ -166,15 +135,7 @@ def tree_step(rule: str) -> TreeStep:
 
 @cache
 def law(fixture: TreeFixture, place: TreePlace, rule: str) -> Mapping[Tokens, float]:
-    """The law of the block of a rule at a place.
-
-    Examples
-    --------
-    >>> from specref.contracts.tree_fixtures import TREE_FIXTURES
-    >>> fixture = TREE_FIXTURES["likeliest"]
-    >>> round(sum(law(fixture, fixture.places[0], "traversal").values()), 12)
-    1.0
-    """
+    """The law of the block of a rule at a place."""
     target, drafter = ReadableModel(fixture.target), ReadableModel(fixture.drafter)
     step = partial(tree_step(rule), place=place)
     found = Enumerator(MAX_PATHS).law(step, target, drafter, place.context, place.lookahead)

@@ -17,13 +17,7 @@ from specref.contracts.timeout import Deadline
 
 
 def draw_tokens(probabilities: Floats, rng: np.random.Generator) -> Ints:
-    """One token from each row, by inverse CDF.
-
-    Examples
-    --------
-    >>> draw_tokens(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(1))
-    array([1, 0])
-    """
+    """One token from each row, by inverse CDF."""
     return drawn_below(np.cumsum(probabilities, axis=1), rng)
 
 
@@ -91,7 +85,6 @@ class Blocks(Batches):
     """One iteration of the contract ``verify``, rows of all places mixed in each batch.
 
     * `cost`: Factor on trials: with so many more, a place with drafts gets its equal share.
-    * `key`: The name of the randomness of its campaigns.
     * `rows`: Of each call; None for all of a batch.
     """
 

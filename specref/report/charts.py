@@ -48,7 +48,6 @@ def intervals(
 
     * `entries` (sequence of (str, float, float, float)): A name, the estimate, and the ends of the
       interval.
-    * `mark`: Where a dashed line is drawn.
     """
     largest = max([mark or 0.0, *(upper for *_, upper in entries)])
     end = next((x for x in NICE if x >= largest), 1.0)
@@ -84,11 +83,7 @@ HEIGHT, LEFT, APART = 130, 56, 14
 
 
 def curve(points: Sequence[tuple[int, float]], mark: float, label: str, caption: str) -> Markup:
-    """Powers of 10 over trials, from 10^0 before the first, with a dashed line at the mark.
-
-    * `points` (sequence of (int, float)): Trials, and the exponent after so many.
-    * `mark`: An exponent.
-    """
+    """Powers of 10 over trials, from 10^0 before the first, with a dashed line at the mark."""
     points = [(0, 0.0), *points]
     exponents = [mark, *(y for _, y in points)]
     low, high, last = min(exponents), max(exponents), points[-1][0]

@@ -48,20 +48,6 @@ class Document:
     * `verdict`: In a few words, above the parts of a page.
     * `parts`: In order; "" is an empty line in a terminal.
     * `more`: For pages alone.
-
-    Examples
-    --------
-    >>> told = Document("a rule", "good", "Lossless", [Prose("3 cases proved")], [Heading("More")])
-    >>> Console(width=40).print(told)
-    3 cases proved
-    >>> print(markdown(told))
-    # a rule
-    <BLANKLINE>
-    **Lossless**
-    <BLANKLINE>
-    3 cases proved
-    <BLANKLINE>
-    ## More
     """
 
     title: str

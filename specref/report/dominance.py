@@ -181,7 +181,6 @@ def dominance_document(
 ) -> Document:
     """Which rules accept more than which, and which closed forms hold.
 
-    * `command`: What wrote it, for pages.
     * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
     formulas = [one for one in answers if one.question.is_formula]

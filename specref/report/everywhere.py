@@ -229,10 +229,7 @@ def laws_of(rows: Rows) -> list[Law]:
 
 
 def rows_of(record: Mapping[str, Any]) -> Rows:
-    """The rows of such a record.
-
-    * raises `ValueError`: The record is none.
-    """
+    """The rows of such a record."""
     if record.get("format") != FORMAT:
         raise ValueError(f"format = {record.get('format')!r}: expected {FORMAT!r}")
     return {

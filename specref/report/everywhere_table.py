@@ -28,8 +28,6 @@ def answers_document(
 ) -> Document:
     """A row for each rule and size, what was not as known, and where lossy rules are lossy.
 
-    * `command`: What wrote it, for Markdown.
-    * `zoo`: Whether it is about the steps of the zoo.
     * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
     """
     wrong = [answer for answer in answers if not answer.as_known]

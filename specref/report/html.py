@@ -32,15 +32,7 @@ INLINE = re.compile(r"`([^`]+)`|\[([^\]]+)\]\((https://[^\s)]+|[^\s)]+\.md)\)")
 def page_of(told: Document, command: str = "", *given: tuple[str, str]) -> str:
     """A whole page.
 
-    * `command`: What repeats the run.
     * `given` (str, str): What it was given besides, as the seed: names and values.
-
-    Examples
-    --------
-    >>> from specref.report.document import Document
-    >>> page = page_of(Document("a rule", "good", "Lossless", [Prose("`p` < 1")]))
-    >>> "<strong>Lossless</strong>" in page, "<p><code>p</code> &lt; 1</p>" in page
-    (True, True)
     """
     parts = [*told.parts, *told.more]
     starts = [0, *(i for i, part in enumerate(parts) if isinstance(part, Heading)), len(parts)]

@@ -46,10 +46,7 @@ SHIFTS = (
 
 
 def kit_report(report: Report, *, verbose: bool = False) -> RenderableType:
-    """The answer first: the verdict, where, why, counts, and what to do next.
-
-    * `verbose`: Whether a row for each check that applies, and all that is known, follow.
-    """
+    """The answer first: the verdict, where, why, counts, and what to do next."""
     said = report.summary
     known = report.counts[Status.EXPECTED_FAILURE]
     style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"

@@ -101,13 +101,7 @@ class BugRow(TypedDict):
 
 
 def claims(contract: Contract | None = None) -> list[ClaimRow]:
-    """Every claim: its values, its default, and its meaning.
-
-    Examples
-    --------
-    >>> next(row for row in claims() if row["name"] == "batch")["values"]
-    'int or none'
-    """
+    """Every claim: its values, its default, and its meaning."""
     described = attributes(Capabilities)
     return [
         {
@@ -239,13 +233,7 @@ SECTIONS: Mapping[str, Callable[[Contract | None], Sequence[Row]]] = MappingProx
 
 
 def attributes(kind: type) -> dict[str, tuple[str, str]]:
-    """{name: (type, text)} from the section Attributes of a docstring.
-
-    Examples
-    --------
-    >>> attributes(Capabilities)["repeats"]
-    ('bool', 'Siblings of a tree may repeat: they were drawn with replacement.')
-    """
+    """{name: (type, text)} from the section Attributes of a docstring."""
     lines = inspect.getdoc(kind).partition("----------\n")[2]  # type: ignore[union-attr]
     found = re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", lines, flags=re.MULTILINE)
     return {name: (kind, " ".join(text.split())) for name, kind, text in found}
@@ -281,13 +269,7 @@ def listing(sections: Sequence[str], contract: Contract | None = None) -> Render
 
 
 def signature(contract: Contract) -> str:
-    """How a function is called under a contract, what its parameters are, and what it returns.
-
-    Examples
-    --------
-    >>> print(signature(CONTRACTS["step"]).partition("\\n")[0])
-    (target, drafter, context, lookahead), and by name chance or else rng
-    """
+    """How a function is called under a contract, what its parameters are, and what it returns."""
     call = vars(contract.protocol).get("__call__")
     described = inspect.getdoc(call) or ""
     return f"{contract.passed}\n\n{inspect.getdoc(contract.protocol)}\n\n{described}"

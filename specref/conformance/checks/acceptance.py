@@ -71,13 +71,7 @@ def of_lengths(
     source: str,
     short: str = "",
 ) -> Outcome:
-    """The outcome of compared lengths, with the names of other rules that fit them.
-
-    Parameters
-    ----------
-    source, short : str
-        Where the expected means are from, in a failure and in a pass.
-    """
+    """The outcome of compared lengths, with the names of other rules that fit them."""
     for result in results:
         if deviates(result, allowance):
             return failed(
@@ -99,13 +93,7 @@ def deviates(result: AcceptanceResult, allowance: float) -> bool:
 
 
 def others(declared: Rule) -> list[Rule]:
-    """The other rules with a closed form that are given drafts, if this rule is given drafts.
-
-    Examples
-    --------
-    >>> [rule.name for rule in others(RULES["block"])], others(RULES["tli"])
-    (['standard'], [])
-    """
+    """The other rules with a closed form that are given drafts, if this rule is given drafts."""
     given = [rule for rule in RULES.values() if rule.verify and rule.accepted_lengths]
     return [rule for rule in given if declared.verify and rule != declared]
 

@@ -40,26 +40,14 @@ LOW_PRECISION = "low precision: the distribution is not exact"
 class Check:
     """One check of an implementation.
 
-    Attributes
-    ----------
-    id : str
-        ``stage/name``.
-    kinds : type or tuple of types
-        The kinds of contracts that it applies to; not_applicable under others.
-    statistical : bool
-        Whether it spends a share of alpha.
-    finding : Finding
-        What a failure means, unless the outcome has a finding of its own.
-    law : bool
-        Whether it needs random tokens; greedy decoding has none.
-    exact : bool
-        Whether it needs laws without rounding; low precision has none.
-    weight : float
-        Its part of `seconds`, beside those of other checks: about what the default power takes.
-    large : bool
-        Whether its calls may be larger than an implementation has to take, whatever the stage.
-    greedy : bool
-        Whether it is for greedy decoding alone.
+    * `kinds`: The kinds of contracts that it applies to; not_applicable under others.
+    * `finding`: What a failure means, unless the outcome has a finding of its own.
+    * `law`: Whether it needs random tokens; greedy decoding has none.
+    * `exact`: Whether it needs laws without rounding; low precision has none.
+    * `weight`: Its part of `seconds`, beside those of other checks: about what the default power
+      takes.
+    * `large`: Whether its calls may be larger than an implementation has to take, whatever the
+      stage.
     """
 
     id: str
@@ -180,13 +168,7 @@ def edge(
 ) -> Outcome:
     """Something impossible at the end of a number; a failure unless that is very rare.
 
-    Parameters
-    ----------
-    message : str
-    chance : float
-        The probability, per draw, of the numbers that cause it.
-    vocabulary : int, optional
-        The size of the vocabulary for which it is judged, if each of its tokens has a draw.
+    `chance` is that of one draw; each token of a `vocabulary` has one.
     """
     rate = -math.expm1(vocabulary * math.log1p(-chance)) if vocabulary else chance
     status = Status.FAILED if rate >= RARE_EDGE else Status.PASSED
@@ -276,17 +258,7 @@ def intercepted(judge: Judge, work: Callable[[], Result], most: float | None = N
 
     Exceptions of the implementation are outcomes of its runs; any other one is raised here.
 
-    Parameters
-    ----------
-    most : float, optional
-        Seconds for all of the work.
-
-    Raises
-    ------
-    HungError
-        A run did not return.
-    UntriedError
-        The work took longer than it may.
+    `most`: seconds for all of the work.
     """
 
     def attempt() -> Result | Exception:

@@ -102,13 +102,7 @@ def observed(fixture: Fixture, judge: Judge, campaign: Campaign, deadline: Deadl
 
 
 def read_drafts(raw: Any, fixture: Fixture, place: Place) -> list[tuple[int, Floats]]:
-    """Drafts with their declared laws.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is not a pair of at most `lookahead` token ids and as many rows of V numbers.
-    """
+    """Drafts with their declared laws."""
     if not isinstance(raw, (tuple, list)) or len(raw) != 2:
         raise TypeError(f"returned a {type(raw).__name__}: expected a pair (tokens, q rows)")
     size = len(fixture.drafter.vocabulary)

@@ -289,17 +289,10 @@ def two_sample_outcome(
 ) -> Outcome:
     """The outcome of two-sample tests, one for each prompt.
 
-    Parameters
-    ----------
-    looks : list of (int, float)
-        Texts of each mode, and the evidence until then: of all prompts together, or the highest
-        of one, divided by how much more of it decides.
-    tv : float
-        The distance that has to be detected.
-    together : float
-        The logarithm of the evidence of several prompts together, its highest; 0 of one.
-    short : bool
-        Whether texts have one token: few of them, which show large distances alone, will do.
+    * `looks`: Texts of each mode, and the evidence until then: of all prompts together, or the
+      highest of one, divided by how much more of it decides.
+    * `together`: The logarithm of the highest evidence of several prompts together; 0 of one.
+    * `short`: Whether texts have one token: few of them, which show large distances, will do.
     """
     engine = engine_of(judge)
     each = list(zip(engine.prompts, reports, tests, strict=True))
@@ -444,11 +437,6 @@ def texts_needed(tv: float) -> int:
     """Texts among which one differs, if one in 1 / tv does, but for a chance of BETA.
 
     Texts of two modes under one seed differ with a probability of at least their total variation.
-
-    Examples
-    --------
-    >>> texts_needed(0.05)
-    135
     """
     return math.ceil(math.log(BETA) / math.log1p(-tv))
 
@@ -471,11 +459,6 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     """About how long the texts take, by the time of a few; 0 if none are asked for.
 
     Without a law it is a lower bound: how many texts it takes depends on how many there are.
-
-    Raises
-    ------
-    BrokenContractError
-        The engine raised, or did not answer in time.
     """
     ids = {one.id for one in asked if one.is_for(judge.contract)}
     if judge.capabilities.greedy or SAME_LAW not in ids:

@@ -264,13 +264,7 @@ def drafts(count: int) -> str:
 def all_answers(
     verifier: Verifier, way: str, batch: Batch, calls: int, judge: Judge
 ) -> list[Answer]:
-    """The answers to the same batch in repeated calls.
-
-    Raises
-    ------
-    UntriedError
-        They take longer than a call may take; over a large vocabulary, than a large call may.
-    """
+    """The answers to the same batch in repeated calls."""
     large = batch.target_probs.shape[2] == LARGE
     most, rng = judge.timeout, judge.rng(f"identical/{way}/{len(batch)}")
     deadline = Deadline(patience(most) if large else most)

@@ -50,10 +50,7 @@ REPEATED = "; siblings may repeat there (repeats=false if they never do)"
 def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
     """The outcome of a campaign about the law of blocks or texts.
 
-    Parameters
-    ----------
-    tv : float, optional
-        The distance that has to be detected, instead of the judge's.
+    `tv` is the distance to be detected, instead of the judge's.
     """
     tv = judge.detect_tv if tv is None else tv
     report, evidence = found.report, facts(found)
@@ -191,13 +188,7 @@ def exact(judge: Judge) -> Outcome:
 
 
 def refuted(judge: Judge, fixture: Fixture, place: Place, longest: int) -> Outcome | None:
-    """The outcome if one iteration at a place is not proved lossless, else None.
-
-    Parameters
-    ----------
-    longest : int
-        The most tokens of a block.
-    """
+    """The outcome if one iteration at a place is not proved lossless, else None."""
 
     def run(chance: Chance) -> Tokens:
         models = fixture.target, fixture.drafter

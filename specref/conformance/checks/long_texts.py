@@ -45,15 +45,9 @@ TWICE, ROUNDS = 12, 4
 class Next(NamedTuple):
     """What is known before a token comes.
 
-    Attributes
-    ----------
-    p, q : ndarray
-        Its law, and the drafter's; q is p if that is not known.
-    ids : ndarray of int
-    before : tuple of int
-        The tokens before it, prompt included.
-    made : int
-        How many of them are of the text.
+    * `p`, `q`: Its law, and the drafter's; q is p if that is not known.
+    * `before`: The tokens before it, prompt included.
+    * `made`: How many of them are of the text.
     """
 
     p: Floats

@@ -163,12 +163,7 @@ def _at_most(runs: int, judge: Judge) -> dict[str, Any]:
 class OneTree:
     """A tree that is probed, and the laws of its nodes.
 
-    Attributes
-    ----------
-    branching : Branching
-    way : str
-        How siblings are drawn; without replacement if they may not repeat.
-    target, drafter : Model
+    * `way`: How siblings are drawn; without replacement if they may not repeat.
     """
 
     branching: Branching
@@ -301,13 +296,7 @@ def probed_ending(judge: Judge) -> Outcome:
 class OneText:
     """Texts of so many tokens, some of which are random: those after so many, prompt included.
 
-    Attributes
-    ----------
-    vocabulary : Vocabulary
-    tokens : int
-    spread : int
-    unsure : tuple of int
-        As for `models_that_differ`.
+    * `unsure`: As for `models_that_differ`.
     """
 
     vocabulary: Vocabulary
@@ -445,11 +434,6 @@ def over_many(judge: Judge, size: int) -> tuple[EdgeEvent, ...]:
     """What a number at its ends lets through where a row of p has so many tokens.
 
     In float32, the tail of such a row is lost to a sum that begins with the likely tokens.
-
-    Raises
-    ------
-    UntriedError
-        It takes too long.
     """
     weights = np.arange(1.0, size - 2) ** -2
     p, q = np.zeros((2, size)), np.zeros((1, size))

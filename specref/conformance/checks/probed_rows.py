@@ -85,13 +85,7 @@ def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
 
 
 def told_of_memory(failure: str) -> bool:
-    """Whether what was raised is lack of memory.
-
-    Examples
-    --------
-    >>> told_of_memory("MemoryError: Unable to allocate 128 GiB"), told_of_memory("ValueError: p")
-    (True, False)
-    """
+    """Whether what was raised is lack of memory."""
     return failure.startswith("MemoryError") or any(one in failure.lower() for one in MEMORY)
 
 
@@ -126,14 +120,7 @@ def probed_temperature(heat: float, judge: Judge) -> Outcome:
 
 
 def at_temperatures(heats: Sequence[float], kind: type[Verifier]) -> type[Verifier]:
-    """A verifier of the contract `ragged` whose requests have these temperatures in turn.
-
-    Examples
-    --------
-    >>> from specref.contracts.ragged import RaggedVerifier
-    >>> at_temperatures([0.3], RaggedVerifier).temperatures(None, 2).tolist()
-    [0.3, 0.3]
-    """
+    """A verifier of the contract `ragged` whose requests have these temperatures in turn."""
 
     def temperatures(self: Verifier, requests: int) -> Floats:
         return np.resize(np.array(heats), requests)

@@ -37,19 +37,7 @@ def token_by_token(p: Floats, q: Floats, drafts: Ints, coins: Floats) -> tuple[i
 
     The last token is from the residual, or from p if all are kept or rounding alone rejects.
 
-    Parameters
-    ----------
-    p : ndarray, shape (drafts + 1, V)
-    q : ndarray, shape (drafts, V)
-    drafts : ndarray of int
-    coins : ndarray, shape (drafts,)
-
-    Returns
-    -------
-    int
-        How many drafts are kept.
-    ndarray, shape (V,)
-        Weights of the last token.
+    How many drafts are kept, and weights of the last token.
     """
     for i, x in enumerate(drafts.tolist()):
         if not coins[i] * q[i, x] < p[i, x]:

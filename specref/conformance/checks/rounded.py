@@ -35,13 +35,7 @@ class Arithmetic(NamedTuple):
     absolute: float
 
     def error(self, sums: int = 0) -> float:
-        """The relative error of a few operations and `sums` additions; at most a million.
-
-        Examples
-        --------
-        >>> f"{Arithmetic(2.0**-24, 0).error():.1e}"
-        '2.4e-07'
-        """
+        """The relative error of a few operations and `sums` additions; at most a million."""
         cost = min((OPERATIONS + sums) * self.unit, 1 - 1e-6)
         return cost / (1 - cost)
 
@@ -66,12 +60,6 @@ def arithmetic_of(claims: Capabilities) -> Arithmetic:
 
     Rounding p and q costs two units. Code that declares a larger tolerance calculates in low
     precision, with a third of it as unit: `floats.rounding_bound` is about three units.
-
-    Examples
-    --------
-    >>> half = (Capabilities(dtype="float16", tolerance=n * 2.0**-11) for n in (0, 2, 3))
-    >>> [arithmetic_of(claims).unit for claims in half] == [2.0**-24, 2.0**-24, 2.0**-11]
-    True
     """
     given, single = FORMATS[claims.dtype], FORMATS["float32"]
     if claims.tolerance > 2 * given.relative:
@@ -85,17 +73,6 @@ def token_by_token(
     """Whether the first `kept` drafts may have coins below p / q, and the next one may not.
 
     Parameters as for `decided.token_by_token`, but for `coins`, which are enclosed.
-
-    Examples
-    --------
-    p / q = 1/2, and the coin is 0.001 less.
-
-    >>> p, q, drafts = np.array([[1, 3], [2, 2]]) / 4, np.array([[2, 2]]) / 4, np.array([0])
-    >>> for arithmetic in (Arithmetic(1e-4, 0), Arithmetic(1e-3, 0)):
-    ...     coins = arithmetic.around(np.array([0.499]))
-    ...     [token_by_token(p, q, drafts, coins, kept, arithmetic).possible for kept in (0, 1)]
-    [False, True]
-    [True, True]
     """
     at = np.arange(len(drafts)), drafts
     taken = coins.least * q[at] < p[at]

@@ -163,12 +163,7 @@ def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
     in common; over all distances it errs with probability at most 1e-12. Where values agree
     too often at every distance, their law is to blame.
 
-    Parameters
-    ----------
-    values : ndarray of int, shape (n,)
-        -1 where there is none.
-    most : float
-        An upper bound on the probability that two values agree.
+    -1 is no value; `most` bounds the probability that two values agree.
 
     Examples
     --------

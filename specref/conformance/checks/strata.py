@@ -125,10 +125,7 @@ def campaign(
 ) -> Found:
     """The campaign of a stratum, at those of its shapes that the sampler can be tried at.
 
-    Parameters
-    ----------
-    verifier : Verifier or None
-        None of functions of two models.
+    Without a verifier for functions of two models.
     """
     stratum = given if verifier is None else given.fitted(verifier.capabilities)
     places, cells = len(places_of(verifier)) + len(stratum.shapes), cells_of(stratum, judge, cost)
@@ -190,13 +187,7 @@ def cells_of(stratum: Stratum[Any], judge: Judge, cost: float) -> float:
 def cells_needed(
     cells: float, judge: Judge, level: float, places: int, shapes: Sequence[Sized]
 ) -> int:
-    """Numbers in laws after which a stratum ends: enough for `LEAST` of rows with one token each.
-
-    Parameters
-    ----------
-    cells : float
-        So many, if these are enough.
-    """
+    """Numbers in laws that end a stratum: enough for `LEAST` of rows with one token each."""
     least = tokens_to_detect(LEAST, level, places * len(FEATURES))
     a_row = sum(one.cells / one.sizes["batch"] for one in shapes) / len(shapes)
     return math.ceil(cells if judge.trials else max(cells, least * a_row))
@@ -217,13 +208,7 @@ def as_far_as_possible(
     shapes: Sequence[Any],
     attempt: Callable[[tuple[Any, ...]], Found],
 ) -> Found:
-    """What a campaign finds at those of its shapes that the verifier can be tried at.
-
-    Raises
-    ------
-    UntriedError
-        It can be tried at none of them, or something else than a size stands in the way.
-    """
+    """What a campaign finds at those of its shapes that the verifier can be tried at."""
     left = tuple(shapes)
     while True:
         errors = {shape: judge.limits.why_not(sizes_of(shape)) for shape in left}
@@ -244,13 +229,7 @@ def as_far_as_possible(
 
 
 def sizes_of(shape: Sized) -> tuple[int, int, int]:
-    """Tokens of the vocabulary, drafts of a row, rows.
-
-    Examples
-    --------
-    >>> sizes_of(Shape(8, 2, 64))
-    (8, 2, 64)
-    """
+    """Tokens of the vocabulary, drafts of a row, rows."""
     named = shape.sizes
     return named["V"], named.get("lookahead", named.get("nodes", 0)), named["batch"]
 
@@ -312,13 +291,7 @@ def first_call(judge: Judge) -> Outcome:
 
 
 def first_answered(judge: Judge) -> Found:
-    """What the first call has shown; makes it if there was none.
-
-    Raises
-    ------
-    BrokenContractError
-        It raised, or gave no valid answer.
-    """
+    """What the first call has shown; makes it if there was none."""
     if judge.first is None:
         stratum, rng = FIRST.fitted(judge.capabilities), judge.rng(f"strata/{FIRST.name}")
         drawing = Batches(stratum, judge.called(), rng)
@@ -368,13 +341,7 @@ def large_call(judge: Judge) -> Outcome:
 
 
 def zeros(shape: tuple[int, ...]) -> Floats:
-    """As `numpy.zeros`; where the system can, only parts that are written take memory.
-
-    Examples
-    --------
-    >>> zeros((2, 3)).tolist()
-    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
+    """As `numpy.zeros`; where the system can, only parts that are written take memory."""
     if not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(shape)
     size = math.prod(shape) * np.dtype(np.float64).itemsize

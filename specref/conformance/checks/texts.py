@@ -124,13 +124,7 @@ def texts_wanted(judge: Judge, asked: Sequence[Check]) -> dict[str, int]:
 
 
 def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
-    """How long campaigns and strata of texts take, by the time of one; 0 if none is asked for.
-
-    Raises
-    ------
-    BrokenContractError
-        The implementation raised, or did not return in time.
-    """
+    """How long campaigns and strata of texts take, by the time of one; 0 if none is asked for."""
     wanted = sum(texts_wanted(judge, asked).values())
     return wanted * seconds_of_a_text(judge) if wanted else 0.0
 

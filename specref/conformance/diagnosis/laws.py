@@ -23,41 +23,13 @@ View: TypeAlias = Literal["boundary", "stream"]
 class Observed:
     """The blocks or texts that a sampler emitted on one case.
 
-    Parameters
-    ----------
-    name : str
-        Name of the case.
-    target, drafter : Model
-    context : tuple of int
-        Target token ids.
-    lookahead : int
-    blocks : mapping
-        {block: count}, as they were emitted, not completed.
-    view : {"boundary", "stream"}
-        Whether `blocks` holds the blocks of single iterations, or texts of many.
-    tokens : int, optional
-        In view "stream": the length of each text, unless it ends with EOS. By default the
-        length of the longest.
-
-    options : tuple of (str, object)
-        Further arguments of a rule: the shape of its tree.
-
-    Raises
-    ------
-    TypeError
-        A token or a count is no integer.
-    ValueError
-        Nothing was counted, a count is negative, a block is empty, a token id is out of range,
-        a text is longer than `tokens`, or ends early without EOS.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> ab = Vocabulary("ab")
-    >>> target, drafter = iid_model(ab, ["1/2", "1/2"]), iid_model(ab, ["1/3", "2/3"])
-    >>> Observed("coin", target, drafter, (), 1, {(0,): 3, (1, 1): 4}).trials
-    7
+    * `name`: Name of the case.
+    * `context`: Target token ids.
+    * `blocks`: {block: count}, as they were emitted, not completed.
+    * `view`: Whether `blocks` holds the blocks of single iterations, or texts of many.
+    * `tokens`: In view "stream": the length of each text, unless it ends with EOS. By default the
+      length of the longest.
+    * `options`: Further arguments of a rule: the shape of its tree.
     """
 
     name: str
@@ -116,14 +88,8 @@ ROUNDING = 1e-12
 class CaseLaws:
     """The laws of one case.
 
-    Attributes
-    ----------
-    clean : dict
-        {block: probability} of the clean rule.
-    entries : mapping
-        {id: law}, for entries that have one.
-    missing : mapping
-        {id: why it has none}.
+    * `clean`: {block: probability} of the clean rule.
+    * `missing`: {id: why it has none}.
     """
 
     clean: Law
@@ -134,27 +100,7 @@ class CaseLaws:
 class Laws:
     """The laws of a clean rule and of entries of the zoo; cached for each case.
 
-    Parameters
-    ----------
-    entries : mapping
-        {id: Entry}.
-    algorithm : str
-        The name of the clean rule.
-    max_paths : int
-        The most random paths of one rule on one case.
-
-    Raises
-    ------
-    ValueError
-        An unknown algorithm.
-
-    Examples
-    --------
-    >>> from specref.zoo import FIXTURES
-    >>> m = FIXTURES["m"]
-    >>> observed = Observed("m", m.target, m.drafter, (), m.lookahead, {(0, 0): 10})
-    >>> round(Laws().of(observed).entries["always-accept-u0"][0, 0], 6)  # 1/12 * 5/12
-    0.034722
+    * `max_paths`: The most random paths of one rule on one case.
     """
 
     def __init__(
@@ -170,13 +116,7 @@ class Laws:
         self._remembered: dict[Hashable, CaseLaws] = {}
 
     def of(self, observed: Observed) -> CaseLaws:
-        """The laws of a case; its counts do not matter.
-
-        Raises
-        ------
-        ValueError
-            The clean rule has no law: it fails there, or has too many random paths.
-        """
+        """The laws of a case; its counts do not matter."""
         case = observed.target, observed.drafter, observed.context, observed.lookahead
         key = *case, observed.length, observed.options
         if key in self._remembered:
@@ -197,15 +137,7 @@ class Laws:
 
 
 def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
-    """The law of the blocks of a rule on a case, in floats; masses below 1e-12 are dropped.
-
-    Raises
-    ------
-    TooManyPathsError
-        More than `max_paths` random paths.
-    ValueError
-        An empty block in a text; or as `step`, or as `exact_distribution`.
-    """
+    """The law of the blocks of a rule on a case, in floats; masses below 1e-12 are dropped."""
     law = Enumerator(max_paths).first_tokens(
         partial(step, **dict(observed.options)),
         ReadableModel(observed.target),
@@ -229,13 +161,7 @@ TREES: Mapping[str, Entry] = MappingProxyType(
 
 
 def bugs_of(rule: str) -> Mapping[str, Entry]:
-    """The bugs that a campaign bets on.
-
-    Examples
-    --------
-    >>> bugs_of("standard") == MUTANTS, "block-tokenwise-residual" in bugs_of("block")
-    (True, True)
-    """
+    """The bugs that a campaign bets on."""
     entries = _other_trees(rule) if RULES[rule].tree else {**MUTANTS, **_own(rule)}
     return {name: bug for name, bug in entries.items() if not bug.lossless}
 

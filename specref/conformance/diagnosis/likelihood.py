@@ -37,19 +37,13 @@ ROWS = ("mass", "arriving", "predicted")
 class Table:
     """The observed outcomes on all cases; hypothesis 0 is the clean rule.
 
-    Attributes
-    ----------
-    counts : ndarray, shape (outcomes,)
-    case, node : ndarray of int, shape (outcomes,)
-        The case and node of each; probabilities sum to 1 over all outcomes of a node.
-    leak : ndarray, shape (outcomes,)
-        The law that every hypothesis is mixed with, at a weight of `LEAK`.
-    default : ndarray, shape (outcomes,)
-        The law at nodes that a hypothesis never reaches.
-    mass, arriving : ndarray, shape (hypotheses, outcomes)
-        The probability under a hypothesis of the outcome, and of reaching its node.
-    predicted : ndarray of bool, shape (hypotheses, cases)
-        Where a hypothesis has a law; elsewhere its rows are those of the clean rule.
+    * `case`, `node`: The case and node of each; probabilities sum to 1 over all outcomes of a
+      node.
+    * `leak`: The law that every hypothesis is mixed with, at a weight of `LEAK`.
+    * `default`: The law at nodes that a hypothesis never reaches.
+    * `mass`, `arriving`: The probability under a hypothesis of the outcome, and of reaching its
+      node.
+    * `predicted`: Where a hypothesis has a law; elsewhere its rows are those of the clean rule.
     """
 
     counts: Floats
@@ -64,10 +58,7 @@ class Table:
     def law(self, strengths: Floats | float) -> Floats:
         """The probability of each outcome; shape (hypotheses, outcomes).
 
-        Parameters
-        ----------
-        strengths : ndarray, shape (hypotheses,), or float
-            The share of blocks that a bug touches; the others are clean.
+        `strengths`: the shares of blocks that a bug touches; the others are clean.
         """
         s = np.broadcast_to(strengths, len(self.mass))[:, None]
         mass, arriving = ((1 - s) * x[0] + s * x for x in (self.mass, self.arriving))
@@ -183,20 +174,13 @@ CONCENTRATIONS = (1e1, 1e2, 1e3, 1e4, 1e5)
 class Likelihoods:
     """The likelihoods of hypotheses; natural logarithms, arrays of shape (hypotheses,).
 
-    Attributes
-    ----------
-    strength : ndarray
-        1, or the fitted share of blocks that the bug touches.
-    score : ndarray
-        The log-likelihood at that strength. A fitted one pays log(blocks) / 2, as in the
-        Bayesian information criterion. On cases where a hypothesis has no law, it is given Q's.
-    whole : ndarray
-        The logarithm of the evidence against a hypothesis that touches every block, over the
-        cases where there is a law.
-    against : ndarray
-        The same at the strength with the least evidence against it.
-    distance : ndarray
-        The largest total variation between frequencies and law on a case, less noise.
+    * `strength`: 1, or the fitted share of blocks that the bug touches.
+    * `score`: The log-likelihood at that strength. A fitted one pays log(blocks) / 2, as in the
+      Bayesian information criterion. On cases where a hypothesis has no law, it is given Q's.
+    * `whole`: The logarithm of the evidence against a hypothesis that touches every block, over
+      the cases where there is a law.
+    * `against`: The same at the strength with the least evidence against it.
+    * `distance`: The largest total variation between frequencies and law on a case, less noise.
     """
 
     strength: Floats
@@ -207,14 +191,7 @@ class Likelihoods:
 
 
 def weigh(table: Table, trials: int) -> Likelihoods:
-    """Fit the strength of every hypothesis, and weigh it against all others and against Q.
-
-    Parameters
-    ----------
-    table : Table
-    trials : int
-        The number of counted blocks.
-    """
+    """Fit the strength of every hypothesis, and weigh it against all others and against Q."""
     mixture = universal(table)
     strength = _best(table, lambda s: (_log_likelihood(table, s) * table.predicted).sum(axis=1))
     whole, best = _log_likelihood(table, 1.0), _log_likelihood(table, strength)
@@ -278,10 +255,7 @@ def _close(rows: Floats, row: Floats) -> NDArray[np.bool_]:
 def universal(table: Table) -> Floats:
     """log Q on each case: every law at three strengths, and Dirichlet mixtures around them.
 
-    Returns
-    -------
-    ndarray, shape (components, cases)
-        A component is one law and one concentration, on all cases.
+    Shape (components, cases); a component is one law and one concentration.
     """
     laws = np.concatenate([table.law(strength) for strength in MIXED_STRENGTHS])
     components = [table.by_case(table.counts * np.log(laws))]

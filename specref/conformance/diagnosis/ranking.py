@@ -42,38 +42,6 @@ def diagnose(
 
     Every law is mixed with a leak of one block (or token) in a million, so that a stray block
     is evidence against a bug without excluding it.
-
-    Parameters
-    ----------
-    observed : sequence of Observed
-    entries : mapping
-        {id: Entry}. With `MUTANTS | CONTROLS`, lossless look-alikes are recognised as well.
-    algorithm : str
-        The clean rule.
-    alpha : float
-        The probability of rejecting the true law.
-    laws : Laws, optional
-        Cached laws of the same entries and algorithm.
-    enough : int
-        The number of blocks needed to say that a bug fits.
-
-    Raises
-    ------
-    ValueError
-        Nothing was observed, `alpha` is not in (0, 1), an unknown algorithm, or `laws` of others.
-
-    Examples
-    --------
-    >>> from specref.conformance.diagnosis.laws import law_of
-    >>> from specref.zoo import FIXTURES
-    >>> wide = FIXTURES["wide"]
-    >>> case = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, {(0,): 1})
-    >>> law = law_of(MUTANTS["residual-is-p"].step, case)
-    >>> counts = {block: round(200_000 * mass) for block, mass in law.items()}
-    >>> seen = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, counts)
-    >>> diagnosis = diagnose([seen])
-    >>> diagnosis.known, diagnosis.candidates[0].ids
-    (True, ('best-of-two', 'residual-is-p'))
     """
     if not observed:
         raise ValueError("observed is empty: expected at least one case")
@@ -204,13 +172,8 @@ INFINITE = float("inf")
 class ExactBlocks:
     """The law of the blocks of a sampler on a case.
 
-    Attributes
-    ----------
-    case : Observed
-        Its counts do not matter.
-    law : mapping
-        {block: probability}, as emitted.
-    error_bound : float
+    * `case`: Its counts do not matter.
+    * `law`: {block: probability}, as emitted.
     """
 
     case: Observed
@@ -219,25 +182,7 @@ class ExactBlocks:
 
 
 def diagnose_exactly(cases: Sequence[ExactBlocks], laws: Laws) -> Diagnosis:
-    """The known bugs that have the same law on all cases, and those that are nearest to it.
-
-    Parameters
-    ----------
-    cases : sequence of ExactBlocks
-    laws : Laws
-        Of the known bugs.
-
-    Examples
-    --------
-    >>> from specref.conformance.diagnosis.laws import law_of
-    >>> from specref.zoo import FIXTURES, MUTANTS
-    >>> c = FIXTURES["c"]
-    >>> case = Observed("c", c.target, c.drafter, (), c.lookahead, {(0,): 1})
-    >>> bug = law_of(MUTANTS["residual-is-q"].step, case)
-    >>> found = diagnose_exactly([ExactBlocks(case, bug)], Laws())
-    >>> found.known, found.candidates[0].ids
-    (True, ('residual-is-q',))
-    """
+    """The known bugs that have the same law on all cases, and those that are nearest to it."""
     apart: dict[str, float] = {}
     clean = 0.0
     for one in cases:

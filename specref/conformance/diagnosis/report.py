@@ -17,29 +17,16 @@ INFINITE = float("inf")
 class Candidate:
     """One known bug, or several that cannot be distinguished on the data.
 
-    Attributes
-    ----------
-    entries : tuple of Entry
-    strengths : tuple of float
-        For each entry 1, or the fitted share of blocks that the bug touches.
-    log10_ratio : float
-        log10 of the likelihood ratio to the next candidate; inf for the last one.
-    log10_over_clean : float
-        log10 of the likelihood ratio to the clean rule.
-    log10_against : float
-        Evidence that the data have another law; see `fits`.
-    fits : bool
-        Whether it explains the data, in every block of every case, and there are enough blocks
-        to say so. False if the evidence against reached 1/alpha, which happens to the
-        true bug with probability at most alpha at any number of blocks.
-    resembles : bool
-        It does not fit, but agrees with the data if it touches a share of blocks below 1, or
-        if lengths are ignored; or it would fit if there were more blocks.
-    distance : float
-        The largest total variation between observed frequencies and law on a case, less what
-        noise makes of it on average. On the basis of next tokens the mean over prefixes.
-    no_law_on : tuple of str
-        Cases on which the bug fails, and has no law.
+    * `strengths`: For each entry 1, or the fitted share of blocks that the bug touches.
+    * `log10_ratio`: log10 of the likelihood ratio to the next candidate; inf for the last one.
+    * `log10_against`: Evidence that the data have another law; see `fits`.
+    * `fits`: Whether it explains the data, in every block of every case, and there are enough
+      blocks to say so. False if the evidence against reached 1/alpha, which happens to the true
+      bug with probability at most alpha at any number of blocks.
+    * `resembles`: It does not fit, but agrees with the data if it touches a share of blocks below
+      1, or if lengths are ignored; or it would fit if there were more blocks.
+    * `distance`: The largest total variation between observed frequencies and law on a case, less
+      what noise makes of it on average. On the basis of next tokens the mean over prefixes.
     """
 
     entries: tuple[Entry, ...]
@@ -97,34 +84,16 @@ class Candidate:
 class Diagnosis:
     """The known bugs that explain the data.
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        Those that fit, those that resemble the data, and the others; within each group the
-        likeliest come first.
-    basis : {"blocks", "next tokens"}
-        What was compared. Next tokens if no known bug has such block lengths.
-    clean_fits : bool
-        Whether the clean rule explains the blocks.
-    tokens_fit : bool
-        Whether every next token has the target's law, as under any lossless rule.
-    blind : tuple of str
-        Bugs that do not differ from the clean rule on the data.
-    notes : tuple of str
-        Cases and entries without a law.
-    trials, cases : int
-        The number of blocks, and of cases.
-    alpha : float
-        The probability of rejecting the true law.
-    enough : int
-        The number of blocks needed to say that a bug fits.
-    dependent : tuple of str
-        Campaigns in which the rows of a batch depend on each other; then no law is compared.
-    elsewhere : tuple of str
-        The checks that show that a law is wrong. If the tokens that were compared are right, these
-        failed in situations that the comparison does not have.
-    largest : (float, str), optional
-        The largest distance from the target that was computed without sampling, and its check.
+    * `candidates`: Those that fit, those that resemble the data, and the others; within each group
+      the likeliest come first.
+    * `basis`: What was compared. Next tokens if no known bug has such block lengths.
+    * `tokens_fit`: Whether every next token has the target's law, as under any lossless rule.
+    * `dependent`: Campaigns in which the rows of a batch depend on each other; then no law is
+      compared.
+    * `elsewhere`: The checks that show that a law is wrong. If the tokens that were compared are
+      right, these failed in situations that the comparison does not have.
+    * `largest`: The largest distance from the target that was computed without sampling, and its
+      check.
     """
 
     candidates: tuple[Candidate, ...]

@@ -62,17 +62,9 @@ def tokens_of(batch: Batch, blocks: Ints, rows: int, call: int) -> Tokens:
 class Batches(Drawing[Shape]):
     """Draws batches of a stratum.
 
-    Parameters
-    ----------
-    stratum : Stratum
-    verifier : Called
-    rng : numpy.random.Generator
-    before : int
-        How often the sampler was called before; up to `stratum.after` calls are made first.
-    most_before : float, optional
-        Seconds after which there are no more calls before.
-    laws : mapping, optional
-        {vocabulary: its pairs of laws}; drawn by default.
+    * `before`: How often the sampler was called before; up to `stratum.after` calls are made
+      first.
+    * `most_before`: Seconds after which there are no more calls before.
     """
 
     def __init__(
@@ -169,13 +161,6 @@ def tables_of(pool: Pool, rng: np.random.Generator) -> Rows:
     """A pool as tables: after each pair and token, a random pair follows, the same at all times.
 
     So siblings of one token have one law, and the law after a path is that of the path alone.
-
-    Examples
-    --------
-    >>> from specref.conformance.strata.laws import drawn_pool
-    >>> pool = drawn_pool(np.random.default_rng(1), 5, 3)
-    >>> tables_of(pool, np.random.default_rng(2)).child.shape
-    (3, 5)
     """
     pairs = len(pool.p)
     return Rows(np.arange(pairs), pool.p, pool.q, rng.integers(pairs, size=pool.p.shape))
@@ -186,12 +171,7 @@ def tree_tokens(
 ) -> Tokens:
     """The tokens of a batch that was cut into calls of so many rows, the first numbered `call`.
 
-    Parameters
-    ----------
-    start : ndarray of int, shape (B,)
-        The pair of laws at the root of each row.
-    child : ndarray of int, shape (pairs, V)
-        The pair after each pair and token.
+    `start` is the pair at the root of each row, `child` the one after each pair and token.
     """
     pairs = np.empty_like(blocks)
     here = start

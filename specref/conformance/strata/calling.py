@@ -45,16 +45,9 @@ def in_turn(index: int, at: Tokens) -> Bools:
 class Called(Verifier):
     """A verifier that is called in one way; the plain way by itself.
 
-    Attributes
-    ----------
-    way : str
-        How arguments differ, for messages.
-    optional : bool
-        Whether an implementation need not take them so; then one that raises is not tried so.
-    kind : type
-        The verifier of the contract.
-    places : mapping
-        {name: tokens -> which of them are there}: what is bet on besides the usual places.
+    * `optional`: Whether an implementation need not take them so; then one that raises is not
+      tried so.
+    * `places`: {name: tokens -> which of them are there}: what is bet on besides the usual places.
 
     Notes
     -----
@@ -311,10 +304,8 @@ class OddTemperatures(Called):
 class BesideGreedy(Called):
     """With a request at temperature 0 beside each request, whose block is compared with argmax.
 
-    Attributes
-    ----------
-    departure : str
-        The first block of a request at temperature 0 that argmax does not give; empty if none.
+    * `departure`: The first block of a request at temperature 0 that argmax does not give; empty
+      if none.
     """
 
     way = "with requests at temperature 0 in the call"
@@ -422,13 +413,7 @@ WAYS: Mapping[str, type[Called]] = MappingProxyType(
 
 
 def called(way: str, kind: type[Verifier]) -> type[Called]:
-    """The class that calls in one way the functions of a contract with this verifier.
-
-    Examples
-    --------
-    >>> called("int32", Verifier).way
-    'with int32 ids'
-    """
+    """The class that calls in one way the functions of a contract with this verifier."""
     made: type[Called] = type(
         f"{WAYS[way].__name__}{kind.__name__}", (WAYS[way], kind), {"kind": kind}
     )

@@ -37,12 +37,7 @@ class Hashed(Model):
     any two of those given. A sampler that forgets some of the context reads another law. With
     `memory` that holds for the last tokens alone, and texts repeat.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    rows : ndarray, shape (laws, V)
-    memory : int, optional
-        The law is chosen by so many tokens, the last ones; by all, if it is left out.
+    * `memory`: The law is chosen by so many tokens, the last ones; by all, if it is left out.
 
     Examples
     --------
@@ -114,11 +109,7 @@ def hashed_pair(
 class CallPlace(Place):
     """The place of one call, named by its shape: its context may be long.
 
-    Attributes
-    ----------
-    shape : CallShape
-    turn : int
-        How many pairs of laws further on the models are that are given.
+    * `turn`: How many pairs of laws further on the models are that are given.
     """
 
     shape: CallShape
@@ -133,12 +124,8 @@ class CallPlace(Place):
 class TextTokens(Tokens):
     """The tokens of calls of one shape; `drafts` is the last position that a call may have.
 
-    Attributes
-    ----------
-    context : ndarray of int, shape (tokens,)
-        How many tokens come before each, prompt included.
-    again : ndarray of bool, shape (tokens,)
-        Whether the token before it comes twice in a row.
+    * `context`: How many tokens come before each, prompt included.
+    * `again`: Whether the token before it comes twice in a row.
     """
 
     context: Ints
@@ -262,13 +249,7 @@ class Calling(Drawing[CallShape]):
         return tuple(ids.tolist())
 
     def texts(self, shape: CallShape, calls: int) -> tuple[tuple[CallPlace, ...], list[Text]]:
-        """So many contexts, and what it returns after them.
-
-        Raises
-        ------
-        BrokenContractError
-            It raises, goes on after EOS, or returns no tokens, too many or too few.
-        """
+        """So many contexts, and what it returns after them."""
         coming = self._places[shape]
         if not self.stratum.related:
             places = tuple(next(coming) for _ in range(calls))

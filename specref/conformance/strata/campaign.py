@@ -49,14 +49,9 @@ PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
 class Tokens:
     """The tokens of answers to calls of one shape, and where each of them is.
 
-    Attributes
-    ----------
-    token, pair, position, drafts : ndarray of int, shape (tokens,)
-        The token, the pair of laws at its position, that position, the drafts of its row.
-    row, call : ndarray of int, shape (tokens,)
-        The row of its call, and the number of the call in the stratum.
-    rows, lookahead : int
-        Of every call.
+    * `token`, `pair`, `position`, `drafts`: The token, the pair of laws at its position, that
+      position, the drafts of its row.
+    * `row`, `call`: The row of its call, and the number of the call in the stratum.
     """
 
     token: Ints
@@ -73,25 +68,10 @@ class Tokens:
 class Found:
     """What a stratum has shown.
 
-    Attributes
-    ----------
-    log10_evidence, log10_threshold : float
-    worst : str
-        The feature and the place with the most evidence, in words.
-    shift : float
-        The observed shift of that feature: a mean over tokens.
-    impossible : str
-        The first token with p = 0; empty if there was none.
-    calls, rows, tokens : int
-    before : int
-        Earlier calls, as far as they were counted.
-    detectable : float
-        The shift of any of the features, anywhere, that would have been found.
-    by_shape : mapping
-        The same for the tokens of each shape alone.
-    dtype : str
-    temperatures : frozenset of float
-        Of the requests; empty if the sampler is given none.
+    * `shift`: The observed shift of that feature: a mean over tokens.
+    * `before`: Earlier calls, as far as they were counted.
+    * `detectable`: The shift of any of the features, anywhere, that would have been found.
+    * `temperatures`: Of the requests; empty if the sampler is given none.
     """
 
     log10_evidence: float
@@ -116,10 +96,6 @@ class Found:
 
 class Seen:
     """The tokens of each pair of a pool that were emitted before.
-
-    Parameters
-    ----------
-    pool : Pool
 
     Examples
     --------
@@ -162,14 +138,7 @@ class Seen:
 class Campaign:
     """Bets on the tokens of a stratum: in each feature, at each place, and in each shape.
 
-    Parameters
-    ----------
-    shapes : sequence of Shape
-    pools : mapping
-        {vocabulary: its pool}.
-    claims : Capabilities
-    places : mapping
-        {name: tokens -> which of them are there}; the first is everywhere.
+    * `places`: {name: tokens -> which of them are there}; the first is everywhere.
     """
 
     def __init__(

@@ -28,13 +28,7 @@ def end_ids(size: int) -> tuple[int, ...]:
 
 
 def is_end_id(ids: Ints, rank: int) -> Bools:
-    """Which of all ids is the last end id (rank 0), or the one before (rank 1).
-
-    Examples
-    --------
-    >>> is_end_id(np.arange(3), 0).tolist(), is_end_id(np.arange(2), 1).tolist()
-    ([False, False, True], [False, False])
-    """
+    """Which of all ids is the last end id (rank 0), or the one before (rank 1)."""
     known = end_ids(len(ids))[::-1]
     return np.asarray(ids == (known[rank] if rank < len(known) else -1))
 
@@ -271,13 +265,7 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 def of_each(pair: Ints) -> Iterator[tuple[int, Ints]]:
-    """Each number that occurs, and where.
-
-    Examples
-    --------
-    >>> [(one, here.tolist()) for one, here in of_each(np.array([2, 0, 2]))]
-    [(0, [1]), (2, [0, 2])]
-    """
+    """Each number that occurs, and where."""
     order = np.argsort(pair, kind="stable")
     known, starts = np.unique(pair[order], return_index=True)
     ends = [*starts[1:].tolist(), len(order)]
@@ -289,15 +277,8 @@ def of_each(pair: Ints) -> Iterator[tuple[int, Ints]]:
 class Pool:
     """Pairs of laws (p, q) over one vocabulary.
 
-    Attributes
-    ----------
-    p, q : ndarray, shape (pairs, V)
-    ends : ndarray, shape (pairs, V)
-        Cumulative sums of q.
-    sets : tuple of ndarray of bool, each of shape (pairs, V), or (V,) if of ids alone
-    mean, variance : ndarray, shape (pairs, features)
-        Of each feature under p; that of a set is whether a token is in it. 0 for `AGAIN`, which
-        is not known from the laws alone.
+    * `mean`, `variance`: Of each feature under p; that of a set is whether a token is in it. 0 for
+      `AGAIN`, which is not known from the laws alone.
     """
 
     p: Floats
@@ -324,14 +305,7 @@ class Pool:
         return moments_of(self.p, self.q)
 
     def features(self, pair: Ints, token: Ints, again: Bools) -> Floats:
-        """The features of tokens of some pairs, shape (tokens, features).
-
-        Parameters
-        ----------
-        pair, token : ndarray of int, shape (tokens,)
-        again : ndarray of bool, shape (tokens,)
-            Whether each was seen before.
-        """
+        """The features of tokens of some pairs, shape (tokens, features)."""
         place = pair * self.size + token  # in flat arrays, which are read much faster
         p, q = self.p.take(place), self.q.take(place)
         found = np.empty((len(pair), len(FEATURES)))
@@ -358,15 +332,7 @@ class Pool:
         return Pool(np.roll(self.p, -turn, axis=0), np.roll(self.q, -turn, axis=0))
 
     def drafted(self, pair: Ints, rng: np.random.Generator) -> Ints:
-        """A token of the drafter of each of these pairs.
-
-        Examples
-        --------
-        >>> pool = drawn_pool(np.random.default_rng(1), 5, 2, ["flat"], ["cut"])
-        >>> drafts = pool.drafted(np.zeros(100, dtype=np.int64), np.random.default_rng(2))
-        >>> bool((pool.q[0, drafts] > 0).all())
-        True
-        """
+        """A token of the drafter of each of these pairs."""
         u = rng.random(len(pair)) * self.ends[pair, -1]
         if self.size <= FEW:
             return np.asarray(np.add.reduce(self.ends.take(pair, axis=0) <= u[:, None], axis=1))
@@ -389,18 +355,7 @@ def drawn_pool(
     In a third of them the likeliest tokens have ids at the ends of blocks and of integer formats,
     in a third in the last partial block; in the others all ids are shuffled.
 
-    Parameters
-    ----------
-    size : int
-        Tokens of the vocabulary.
-    padding : int
-        The last ids, that neither model ever draws.
-
-    Examples
-    --------
-    >>> pool = drawn_pool(np.random.default_rng(1), 8, 3)
-    >>> pool.p.sum(axis=1).round(9).tolist(), len(pool.sets) == len(SETS)
-    ([1.0, 1.0, 1.0], True)
+    The last `padding` ids are those that neither model ever draws.
     """
     p, q = np.zeros((pairs, size)), np.zeros((pairs, size))
     real = size - padding

@@ -52,15 +52,7 @@ class Shape(NamedTuple):
 class CallShape(NamedTuple):
     """The shape of a call of a function of two models.
 
-    Attributes
-    ----------
-    vocabulary : int
-    context : int
-        The tokens of the context.
-    asked : int
-        The last argument: the lookahead, or the tokens to generate.
-    text : bool
-        Whether it generates a text.
+    * `asked`: The last argument: the lookahead, or the tokens to generate.
     """
 
     vocabulary: int
@@ -102,15 +94,7 @@ class CallShape(NamedTuple):
 
 
 class TreeShape(NamedTuple):
-    """The shape of a call of the contract `tree`.
-
-    Attributes
-    ----------
-    vocabulary : int
-    branching : tuple of int
-        The siblings at each depth.
-    batch : int
-    """
+    """The shape of a call of the contract `tree`."""
 
     vocabulary: int
     branching: Branching
@@ -118,13 +102,7 @@ class TreeShape(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """The most nodes of a row.
-
-        Examples
-        --------
-        >>> TreeShape(8, (3, 2), 4).nodes
-        9
-        """
+        """The most nodes of a row."""
         return sum(math.prod(self.branching[: depth + 1]) for depth in range(self.depth))
 
     @property
@@ -168,13 +146,7 @@ S = TypeVar("S", Shape, CallShape, TreeShape)
 
 
 def drawn_tree(depth: int, most: int, rng: np.random.Generator) -> Branching:
-    """A tree of a depth, with up to so many siblings at a level, and few nodes.
-
-    Examples
-    --------
-    >>> drawn_tree(3, 1, np.random.default_rng(1))
-    (1, 1, 1)
-    """
+    """A tree of a depth, with up to so many siblings at a level, and few nodes."""
     while True:
         tree = tuple(
             int(rng.integers(1, most + 1)) if rng.random() < MANY else 1 for _ in range(depth)
@@ -209,11 +181,7 @@ class Box(NamedTuple):
     Half of these are drawn from those that are given, half from all between the least and the
     largest, small ones more often.
 
-    Attributes
-    ----------
-    vocabularies, lookaheads : tuple of int
-    others : tuple of int
-        Of the batch, or of the context.
+    * `others`: Of the batch, or of the context.
     """
 
     vocabularies: tuple[int, ...]
@@ -221,13 +189,7 @@ class Box(NamedTuple):
     others: tuple[int, ...]
 
     def drawn(self, rng: np.random.Generator) -> list[Sizes]:
-        """A size of the vocabulary, a lookahead, and another size; for each lookahead.
-
-        Examples
-        --------
-        >>> Box((8,), (1, 9), (64,)).drawn(np.random.default_rng(1))
-        [(8, 1, 64), (8, 9, 64)]
-        """
+        """A size of the vocabulary, a lookahead, and another size; for each lookahead."""
         return [
             (one_of(self.vocabularies, rng), lookahead, one_of(self.others, rng))
             for lookahead in self.lookaheads

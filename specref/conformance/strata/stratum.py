@@ -32,54 +32,30 @@ WIDE = ("near", "sharp", "wide", "wrong", "other")
 class Stratum(Generic[S]):
     """One kind of situation.
 
-    Attributes
-    ----------
-    name : str
-    shapes : tuple of Shape, CallShape or TreeShape
-        Of the calls, in turn.
-    targets, drafters : tuple of str
-        The families of laws; see `laws`.
-    kind : type
-        Of its shapes, by which it is drawn: batches of drafts, calls of functions, or trees.
-    box : Box or None
-        Of what more shapes are drawn, by the seed; for trees its lookaheads are depths.
-    cost : float
-        Factor on the tokens; of batches, also on the numbers that are passed.
-    alone : bool
-        Whether it is never one of a pair of strata.
-    way : str
-        Of batches: how the sampler is called; see `calling`.
-    laws : bool
-        Of batches: whether `draft_probs` are passed.
-    in_turn : bool
-        Of batches: whether every other call has none.
-    padding : int
-        How many of the last ids have no probability.
-    ragged : bool
-        Of batches: whether some rows have fewer drafts, if the sampler takes that.
-    endings : bool
-        Whether the laws are those of `ending_pool` instead.
-    pairs : int or None
-        How many pairs of laws there are, if not as many as usual.
-    after : int
-        Of batches: how many calls there are before.
-    greedy_first : bool
-        Of batches: whether all laws of the first call in each shape are certain; nothing is bet
-        on it.
-    steady : bool
-        Of batches: whether all positions of a row have the same pair of laws.
-    ends : bool
-        Of calls: whether the last token of the vocabulary ends a text; inside of a context it
-        may come.
-    related : bool
-        Of calls: whether contexts resemble those before them; see `Calling`.
-    memory : int or None
-        Of calls: how many tokens of the context the laws depend on; None for all.
-    ways : tuple of str
-        Of trees: how siblings are drawn, in turn.
-    beside : tuple of Branching
-        Of trees: those of the other rows of a call, if a verifier takes that; by default one
-        level is missing.
+    * `shapes`: Of the calls, in turn.
+    * `targets`, `drafters`: The families of laws; see `laws`.
+    * `kind`: Of its shapes, by which it is drawn: batches of drafts, calls of functions, or trees.
+    * `box`: Of what more shapes are drawn, by the seed; for trees its lookaheads are depths.
+    * `cost`: Factor on the tokens; of batches, also on the numbers that are passed.
+    * `alone`: Whether it is never one of a pair of strata.
+    * `way`: Of batches: how the sampler is called; see `calling`.
+    * `laws`: Of batches: whether `draft_probs` are passed.
+    * `in_turn`: Of batches: whether every other call has none.
+    * `padding`: How many of the last ids have no probability.
+    * `ragged`: Of batches: whether some rows have fewer drafts, if the sampler takes that.
+    * `endings`: Whether the laws are those of `ending_pool` instead.
+    * `pairs`: How many pairs of laws there are, if not as many as usual.
+    * `after`: Of batches: how many calls there are before.
+    * `greedy_first`: Of batches: whether all laws of the first call in each shape are certain;
+      nothing is bet on it.
+    * `steady`: Of batches: whether all positions of a row have the same pair of laws.
+    * `ends`: Of calls: whether the last token of the vocabulary ends a text; inside of a context
+      it may come.
+    * `related`: Of calls: whether contexts resemble those before them; see `Calling`.
+    * `memory`: Of calls: how many tokens of the context the laws depend on; None for all.
+    * `ways`: Of trees: how siblings are drawn, in turn.
+    * `beside`: Of trees: those of the other rows of a call, if a verifier takes that; by default
+      one level is missing.
     """
 
     name: str
@@ -170,18 +146,8 @@ def pools(stratum: Stratum[S], rng: np.random.Generator) -> dict[int, Pool]:
 class Drawing(ABC, Generic[S]):
     """How the calls of a stratum are drawn, and asked for their answers.
 
-    Attributes
-    ----------
-    places : mapping
-        {name: tokens -> which of them are there}: where bets are made.
-    pools : mapping
-        {vocabulary: its pairs of laws}.
-    claims : Capabilities
-    timeout : float or None
-        Seconds for a call.
-    deadline : Deadline
-    each_timed : bool
-        Whether each call is timed by itself, not by the deadline.
+    * `places`: {name: tokens -> which of them are there}: where bets are made.
+    * `each_timed`: Whether each call is timed by itself, not by the deadline.
     """
 
     places: Mapping[str, Callable[[Any], Bools]]
@@ -216,17 +182,11 @@ class Drawing(ABC, Generic[S]):
 class Effort:
     """How far a campaign goes.
 
-    Attributes
-    ----------
-    alpha : float
-    tokens : int
-        After so many it ends, at the end of a round; after more where it suspects.
-    cells : float
-        After so many numbers in laws it ends in any case, at the end of a round; or as above.
-    advance : callable
-        Called with the number of rows as they come.
-    seconds : float, optional
-        If given, they end it instead, after at least one round; calls before are not counted.
+    * `tokens`: After so many it ends, at the end of a round; after more where it suspects.
+    * `cells`: After so many numbers in laws it ends in any case, at the end of a round; or as
+      above.
+    * `seconds`: If given, they end it instead, after at least one round; calls before are not
+      counted.
     """
 
     alpha: float
@@ -237,13 +197,7 @@ class Effort:
 
 
 def run(drawing: Drawing[S], effort: Effort) -> Found:
-    """What a campaign finds in a stratum, when it has decided or seen enough.
-
-    Raises
-    ------
-    BrokenContractError
-        The implementation raises, or does not answer in the right form.
-    """
+    """What a campaign finds in a stratum, when it has decided or seen enough."""
     shapes = tuple(dict.fromkeys(drawing.stratum.shapes))
     campaign = Campaign(shapes, drawing.pools, drawing.claims, drawing.places)
 

@@ -325,14 +325,7 @@ OTHER = tuple(one for one in STRATA if one not in SHAPED and not one.alone)
 
 
 def crossed(shaped: Stratum[Shape], other: Stratum[Shape]) -> Stratum[Shape]:
-    """The laws and the way of calling of one stratum, at the shapes of another.
-
-    Examples
-    --------
-    >>> both = crossed(SHAPED[2], OTHER[-1])
-    >>> both.name, both.way, both.shapes[0]
-    ('many-drafts, answers-kept', 'kept', Shape(vocabulary=6, lookahead=4, batch=4))
-    """
+    """The laws and the way of calling of one stratum, at the shapes of another."""
     name = f"{shaped.name}, {other.name}"
     return replace(other, name=name, shapes=shaped.shapes, pairs=None, cost=1.0)
 
