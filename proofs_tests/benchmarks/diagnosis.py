@@ -62,7 +62,7 @@ def named(strength: float, trials: int, runs: int, seed: int, laws: Laws) -> str
     for index, (name, entry) in enumerate(MUTANTS.items()):
         for run in range(runs):
             cases = observe(entry.step, trials, seed + 1000 * run + index, strength)
-            diagnosis = diagnose(cases, laws=laws)
+            diagnosis = diagnose(cases, laws)
             place = rank(diagnosis, name)
             total += 1
             first, three = first + (place == 0), three + (place < 3)
@@ -81,10 +81,10 @@ def left_out(trials: int, seed: int) -> str:
     unknown, mistaken = 0, []
     for index, (name, entry) in enumerate(MUTANTS.items()):
         cases = observe(entry.step, trials, seed + index)
-        twins = diagnose(cases, laws=LAWS).candidates
+        twins = diagnose(cases, LAWS).candidates
         same = next((set(c.ids) for c in twins if name in c.ids), {name})
         others = {other: MUTANTS[other] for other in MUTANTS if other not in same}
-        diagnosis = diagnose(cases, others)
+        diagnosis = diagnose(cases, Laws(others))
         unknown += not diagnosis.known
         if diagnosis.known:
             lengths = " (lengths aside)" if diagnosis.basis == "next tokens" else ""
@@ -99,7 +99,7 @@ def lossless(trials: int, runs: int, seed: int) -> str:
     called = fits = 0
     for index, step in enumerate(steps):
         for run in range(runs):
-            diagnosis = diagnose(observe(step, trials, seed + 1000 * run + index), laws=LAWS)
+            diagnosis = diagnose(observe(step, trials, seed + 1000 * run + index), LAWS)
             called += diagnosis.known and not diagnosis.clean_fits
             fits += diagnosis.tokens_fit
     total = len(steps) * runs
@@ -129,7 +129,7 @@ def main() -> None:
     cases, seconds = observe(standard.step, 20_000, seed), []
     for laws in (Laws, lambda: LAWS):
         started = time.perf_counter()
-        diagnose(cases, laws=laws())
+        diagnose(cases, laws())
         seconds.append(time.perf_counter() - started)
     print(f"\n{seconds[0]:.2f} s for a diagnosis, {seconds[1]:.2f} s with laws at hand")
 

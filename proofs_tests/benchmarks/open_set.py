@@ -80,7 +80,7 @@ def outside(names: Iterable[str], seed: int) -> Iterator[Asked]:
     """Bugs outside the zoo, with the whole library."""
     for name in names:
         blocks = seen(BUGS[name].verify(), VERIFY, seed)
-        yield Asked(name, diagnose(blocks, LIBRARY, laws=laws_compared(RULE)) if blocks else None)
+        yield Asked(name, diagnose(blocks, laws_compared(RULE)) if blocks else None)
 
 
 def inside(names: Iterable[str], seed: int) -> Iterator[tuple[Asked, Asked]]:
@@ -90,11 +90,11 @@ def inside(names: Iterable[str], seed: int) -> Iterator[tuple[Asked, Asked]]:
         if not blocks:
             yield Asked(name, None), Asked(name, None)
             continue
-        whole = diagnose(blocks, LIBRARY, laws=laws_compared(RULE))
+        whole = diagnose(blocks, laws_compared(RULE))
         twins = next((set(c.ids) for c in whole.candidates if name in c.ids), {name})
         out = twins | {other for other in LIBRARY if family(other) == family(name)}
         rest = {other: entry for other, entry in LIBRARY.items() if other not in out}
-        yield Asked(name, whole), Asked(name, diagnose(blocks, rest, laws=Fewer(rest)))
+        yield Asked(name, whole), Asked(name, diagnose(blocks, Fewer(rest)))
 
 
 def family(name: str) -> str:
@@ -109,8 +109,7 @@ class Fewer(Laws):
         """Those of a case."""
         known = laws_compared(RULE).of(observed)
         laws = {name: law for name, law in known.entries.items() if name in self.entries}
-        missing = {name: why for name, why in known.missing.items() if name in self.entries}
-        return CaseLaws(known.clean, laws, missing)
+        return CaseLaws(known.clean, laws)
 
 
 def variation(name: str) -> float:

@@ -4,7 +4,6 @@ import json
 import math
 import multiprocessing
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -70,16 +69,6 @@ def step(target, drafter, context, lookahead, chance):
         drafter if target.vocabulary.eos else target, drafter, context, lookahead, chance
     )
 """
-SHARES_IDS = """
-from specref.algorithms import standard
-
-def step(target, drafter, context, lookahead, chance):
-    if set(target.vocabulary.tokens) != set(drafter.vocabulary.tokens):
-        return (chance.draw(target.next_token(context), "target"),)
-    return (chance.draw(drafter.next_token(context), "draft"),) if (
-        target.vocabulary.tokens != drafter.vocabulary.tokens
-    ) else (chance.draw(target.next_token(context), "target"),)
-"""
 FROM_NUMPY = """
 import numpy as np
 from specref.algorithms import standard
@@ -102,14 +91,6 @@ def step(target, drafter, context, lookahead, rng):
 VERIFIES = """
 def step(target_probs, draft_probs, draft_tokens, *, rng):
     return draft_tokens, draft_tokens[:, 0]
-"""
-AFTER_EOS = """
-from specref.algorithms import autoregressive
-
-def step(target, drafter, context, lookahead, chance):
-    first = autoregressive.step(target, drafter, context, lookahead, chance)
-    rest = autoregressive.step(target, drafter, (*context, *first), lookahead, chance)
-    return (*first, *rest)
 """
 
 FEW = ("--only", TOY_PAIRS)
@@ -371,21 +352,6 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch, command: str) -> No
     assert result.stderr == "interrupted\n"
 
 
-def test_progress_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(3, "trials") as advance:
-        advance(3)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_says_what_it_counts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress(3, "trials") as advance:
-        advance(3)
-    assert "trials" in capsys.readouterr().err
-
-
 def test_piped_progress_is_a_line_a_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -401,12 +367,6 @@ def test_piped_progress_is_a_line_a_minute(
     assert first == "4 of 40 mutants after 1 min, about 9 min left (shared-u)"
     assert last == "40 of 40 mutants after 6 min"
     assert len(lines) == 6
-
-
-@pytest.mark.parametrize("words", [*map(str.split, COMMANDS), ["plan", "speed"]], ids=" ".join)
-def test_help_says_how_long_it_takes(words: list[str]) -> None:
-    told = " ".join(run(*words, "--help").output.split())
-    assert re.search(r"\b(takes?|take) (\w+ ){0,9}(seconds?|minutes?)\b", told, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])
@@ -476,14 +436,6 @@ def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) ->
     assert "first error: RuntimeError on four tokens" in output
 
 
-def test_prove_names_both_vocabularies(tmp_path: Path) -> None:
-    rule = tmp_path / "rule.py"
-    rule.write_text(SHARES_IDS)
-    output = run("prove", f"{rule}:step", *FEW, "--pairs", "all").output
-    assert "target's tokens: 'a', 'b', 'ab'" in output
-    assert "drafter's tokens: 'ab', 'b', 'a'" in output
-
-
 def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = RuleReport(0, (), (), 0, 0, 16)
     monkeypatch.setattr(prove_module, "prove", lambda *arguments, **options: nothing)
@@ -543,12 +495,6 @@ def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["outside_chance"] is None
 
 
-def test_prove_says_that_a_block_goes_on_after_eos(tmp_path: Path) -> None:
-    rule = tmp_path / "rule.py"
-    rule.write_text(AFTER_EOS)
-    assert "which goes on after EOS" in run("prove", f"{rule}:step", *FEW).output
-
-
 @pytest.mark.parametrize(
     ("name", "part"),
     [
@@ -587,14 +533,6 @@ def test_json_does_not_replace_a_device_or_a_link(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["alpha"] == 1e-9
     assert run("plan", "--n", "1000", "--json", "/dev/null").exit_code == 0
     assert not Path("/dev/null").is_file()
-
-
-def test_python_m_specref() -> None:
-    command = [sys.executable, "-m", "specref", "plan", "--n", "0"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert result.stderr == "error: trials = 0: expected at least 1\n"
-    assert result.stdout == ""
 
 
 @pytest.mark.deep
@@ -694,18 +632,3 @@ def test_an_interrupted_proof_is_reported_and_no_pass(
     assert "LOSSLESS" not in result.output
     record = json.loads(file.read_text())
     assert (record["proved"], record["cut_off"]) == (71, 771)
-
-
-def test_prove_shows_the_rows_where_it_started(tmp_path: Path) -> None:
-    rule = tmp_path / "rule.py"
-    rule.write_text(
-        "from specref.algorithms import standard\n\n"
-        "def step(target, drafter, context, lookahead, chance):\n"
-        "    lookahead = 0 if len(target.vocabulary) < 1000 else lookahead\n"
-        "    block = standard.step(target, drafter, context, lookahead, chance)\n"
-        "    return block if len(target.vocabulary) < 1000 else (block[0],) * 2\n"
-    )
-    output = run("prove", f"{rule}:step", "--only", "vocabulary sizes").output
-    assert "smallest counterexample: 1030 tokens, context ()" in output
-    assert "1029: 1/4, otherwise 0)" in " ".join(output.split())
-    assert len(output.splitlines()) < 40

@@ -12,32 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.records import without_seconds
 from specref.cli import cluster, main
 from specref.conformance.public import check
-from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.examples.correct import verify as correct
-from specref.models import iid_model
 from specref.report.kit import kit_record
 from specref.report.machine import as_json
-from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.driver import run
-from specref.statistics.campaign.verdict import CampaignReport
-from specref.tables import draw_blocks, tabulate
 from specref.verification import main_job
 from specref.verification.reports import TRIED, AlgorithmReport, Verification
-from specref.vocabulary import Vocabulary
-from specref.zoo import MUTANTS
 
 distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
 ROOT = Path(__file__).parents[2]
 FEW = ("counts-bonus-as-accepted", "shared-u")
-LETTERS = Vocabulary("ab")
-PAIR = iid_model(LETTERS, [0.25, 0.75]), iid_model(LETTERS, [0.5, 0.5])
 
 
 @pytest.fixture(scope="module")
@@ -82,37 +71,6 @@ def specref(*arguments: str) -> Result:
 
 def record(file: Path) -> dict:
     return without_seconds(json.loads(file.read_text()))
-
-
-class DiesOnce:
-    """A sampler whose process is killed in the middle of its second call, unless it was before."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-        self.tables = tabulate("standard", *PAIR, (), 2)
-
-    def __call__(self, name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
-        if trials == 2_000 and not self.marker.exists():
-            self.marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return draw_blocks(self.tables, trials, rng).blocks
-
-
-def judged(sampler: DiesOnce, executor: object = None) -> CampaignReport:
-    campaign = Campaign(eps=None, seed=1)
-    campaign.case(*PAIR, (), 2, name="letters", mutants=MUTANTS)
-    return run(campaign, sampler, budget=12_000, seed=1, executor=executor)
-
-
-@pytest.mark.deep
-def test_a_campaign_survives_the_death_of_a_worker(address: str, tmp_path: Path) -> None:
-    marker = tmp_path / "died"
-    with cluster.executor_of(1, address) as executor:
-        found = judged(DiesOnce(marker), executor)
-    assert marker.exists()
-    assert not found.stopped
-    assert found.trials == 12_000
-    assert replace(found, seconds=0) == replace(judged(DiesOnce(marker)), seconds=0)
 
 
 @pytest.mark.deep
@@ -171,16 +129,6 @@ class Killing(Executor):
         return iter(
             [one.result() for one in [self.submit(function, *x) for x in zip(*given, strict=True)]]
         )
-
-
-@pytest.mark.deep
-def test_the_zoo_survives_the_death_of_a_worker(address: str) -> None:
-    with cluster.executor_of(1, address) as executor:
-        assert executor is not None
-        killing = Killing(executor, address)
-        found = kill_matrix(FEW, executor=killing)
-    assert killing.killed
-    assert [row.killers for row in found.rows] == [row.killers for row in kill_matrix(FEW).rows]
 
 
 def test_checks_survive_the_death_of_a_worker(address: str) -> None:
@@ -255,13 +203,6 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     result = specref("zoo", "shared-u", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == 2
     assert "tcp://127.0.0.1:9" in result.stderr
-
-
-def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    result = specref("verify", "--cluster", "tcp://127.0.0.1:9")
-    assert result.exit_code == 2
-    assert result.stderr == "error: --cluster needs Dask: pip install distributed\n"
 
 
 @pytest.mark.deep(one_in=2)

@@ -242,12 +242,6 @@ def test_pairs_that_are_open_or_not_run_are_2(
     assert run("verify", "--dominance", "--budget", budget).exit_code == code
 
 
-def test_the_table_is_not_asked_with_the_other_one() -> None:
-    result = run("verify", "--dominance", "--everywhere")
-    assert result.exit_code == 2
-    assert "compare: expected without --everywhere" in result.output
-
-
 def test_without_z3_nothing_is_run(monkeypatch) -> None:
     monkeypatch.setattr(everywhere, "is_installed", lambda: False)
     asked = ("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)

@@ -87,13 +87,6 @@ def test_open_is_2() -> None:
     assert "9 open" in result.output
 
 
-@pytest.mark.deep
-def test_two_vocabularies_name_those_the_rule_is_not_for() -> None:
-    result = run("prove", "specref.algorithms.text.slem:step", "--everywhere", "--pairs", "two")
-    assert result.exit_code == 0
-    assert "not applicable to a, b, c and b, c, d" in result.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -142,9 +135,3 @@ def test_without_z3_nothing_is_run(monkeypatch) -> None:
     result = run("prove", STANDARD, "--everywhere")
     assert result.exit_code == 2
     assert "not_run: z3 is not installed; pip install z3-solver" in result.output
-
-
-def test_options_of_the_table_need_everywhere() -> None:
-    result = run("verify", "--zoo")
-    assert result.exit_code == 2
-    assert "known-bugs: expected with --everywhere" in result.output

@@ -242,13 +242,6 @@ def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("word", ["nonsense", "latency", "losslessness", "throughput/tokens"])
-def test_nothing_is_suggested_for_another_word(word: str) -> None:
-    result = specref("check", "examples.correct:verify", "--only", word)
-    assert result.exit_code == 2
-    assert result.stderr == f"error: only = {word!r}: no check has an id like that\n"
-
-
 def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path: Path) -> None:
     """Before the target is looked for, let alone judged."""
     file = tmp_path / "failures"
@@ -258,13 +251,6 @@ def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path:
         assert result.exit_code == 2
         assert f"expected a folder, and {file} is a file" in result.stderr
     assert file.read_text() == "mine"
-
-
-def test_write_takes_the_examples_that_check_takes(tmp_path: Path) -> None:
-    file = tmp_path / "test_it.py"
-    result = specref("write", "examples.correct:verify", "--output", str(file))
-    assert result.exit_code == 0
-    assert "from specref.examples.correct import verify" in file.read_text()
 
 
 @pytest.mark.parametrize(

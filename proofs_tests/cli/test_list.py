@@ -43,12 +43,6 @@ def test_everything_is_listed() -> None:
         assert set(row["contracts"]) == {str(contract) for contract in one.contracts}
 
 
-@pytest.mark.parametrize("section", ["claim", "check", "contract", "rule", "finding"])
-def test_one_thing_names_its_section(section: str) -> None:
-    assert record(section) == record(f"{section}s")
-    assert f"did you mean '{section}s'" in listed(f"{section}z").stderr
-
-
 def test_values_can_be_claimed_and_texts_are_those_of_the_docstring() -> None:
     rows = {row["name"]: row for row in record("claims")["claims"]}
     assert rows["inputs"]["values"] == "probs, logits"

@@ -1,6 +1,5 @@
 """Names of commands and options: former ones still work, and misuse says what was meant."""
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from specref.__main__ import COMPLETING
-from specref.cli import FORMER, main
+from specref.cli import FORMER, main, proving
 from specref.cli import judging as judging_module
-from specref.cli import verify as verify_module
 from specref.cli.bash_completion import WholeWords
 from specref.cli.shapes import read_shape, wanted
 from specref.conformance.strata.shape import Shape
@@ -46,8 +44,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 def test_former_commands_are_hidden_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_module, "cases_of", lambda profile: [])
-    monkeypatch.setattr(verify_module, "verify", lambda *given: 1 / 0)
+    monkeypatch.setattr(proving, "cases_of", lambda profile: [])
+    monkeypatch.setattr(proving, "verify", lambda *given: 1 / 0)
     told = specref("--help").output
     for former, (command, *options) in FORMER.items():
         assert f"\n  {former} " not in told
@@ -229,18 +227,6 @@ def test_colours_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "32m" not in specref(*words).output
     for command in ("list", "prove", "psi"):
         assert "--no-color" in specref(command, "--help").output
-
-
-def test_a_contract_is_shown_with_its_parameters() -> None:
-    told = specref("list", "contracts", "--contract", "ragged").output
-    assert "draft_top_ids, draft_top_probs : ndarray, shape (sum, S), or None" in told
-    record = json.loads(specref("list", "contracts", "--json", "-").output)
-    assert "contracts" in record
-
-
-def test_a_program_on_standard_output_says_how_to_run_its_test() -> None:
-    told = specref("init", EXAMPLE, "--output", "-").output
-    assert "Run with:  pytest --specref-profile standard" in told
 
 
 def test_a_quiet_answer_is_one_line_whatever_the_width(monkeypatch: pytest.MonkeyPatch) -> None:

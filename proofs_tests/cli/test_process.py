@@ -142,14 +142,6 @@ def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
     assert NAMING not in named.output
 
 
-def test_who_hangs_is_not_told_to_ask_for_more(tmp_path: Path) -> None:
-    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
-    only = ("--only", "smoke/answers", "--only", "joint/wide", "--timeout", "0.3")
-    result = specref("check", target, *only)
-    assert "blocked by smoke/answers" in result.output
-    assert NAMING not in result.output
-
-
 @pytest.mark.parametrize(
     ("holes", "code", "message"),
     [

@@ -31,11 +31,6 @@ def files(tmp_path: Path, monkeypatch: Any) -> Path:
     return tmp_path
 
 
-def test_help_tells_of_trees() -> None:
-    text = " ".join(run("list", "contracts", "--contract", "tree").output.split())
-    assert "parents" in text
-
-
 @pytest.mark.deep
 def test_a_lossless_sampler_passes(files: Path) -> None:
     declared = ("--contract", "tree", "--algorithm", "topdown")

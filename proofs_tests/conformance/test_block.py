@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from specref import exact_distribution
-from specref.adapters import reference
 from specref.algorithms import block, standard
 from specref.algorithms.decoding import decode
 from specref.chance import Sampled
@@ -166,21 +165,6 @@ def test_token_verification_that_claims_to_be_block_is_diagnosed() -> None:
 
 
 @pytest.mark.deep
-def test_a_rule_whose_lengths_are_like_anothers_is_told_so() -> None:
-    """On "wide" the two laws are 0.022 apart, and at this power a gap of 0.044 is allowed."""
-    report = judged_step(block.step, only=["acceptance/wide", "acceptance/deep"])
-    assert "; 'standard' would fit, too" in message(report, "acceptance/wide")
-    other = check(reference.verify, rule="tli", only=["acceptance/wide"], detect_tv=0.1)
-    assert "would fit" not in message(other, "acceptance/wide")
-
-
-@pytest.mark.parametrize("trials", [1, 3, 5])
-def test_places_without_blocks_are_left_out(trials: int) -> None:
-    report = check(reference.verify, rule="standard", only=["acceptance/wide"], trials=trials)
-    assert "; 'block' would fit, too" in message(report, "acceptance/wide")
-
-
-@pytest.mark.deep
 @pytest.mark.usefixtures("undiagnosed")
 def test_more_than_block_verification_keeps_is_lossy_whatever_is_declared() -> None:
     """The first drafts are kept as often as may be: only the later ones tell."""
@@ -245,15 +229,6 @@ def test_both_rules_decide_alike_about_one_draft() -> None:
         (one, law), (other, same) = (decide(p, q, tokens, coins) for decide in DECIDED.values())
         assert one == other
         assert (law == same).all()
-
-
-def test_coins_decide_nothing_for_rules_without_such_a_convention() -> None:
-    verify = capable(rule="tli", recovery="race")(as_verifier(standard.step))
-    report = check(verify, only=["replay/coin-by-coin"])
-    assert report.counts["not_applicable"] == 1
-    assert message(report, "replay/coin-by-coin") == (
-        "declares no recovery ('race' or 'inverse') for rule='standard' or rule='block'"
-    )
 
 
 def test_an_expected_block_is_that_of_the_listing() -> None:

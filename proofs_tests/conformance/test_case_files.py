@@ -117,14 +117,6 @@ def test_expected_failures_for_the_command_line(file: Path) -> None:
             load_expected(file, name, date(2030, 5, 2))
 
 
-def test_what_is_expected_of_an_implementation_takes_precedence(file: Path) -> None:
-    mine = ENTRY.replace("known", "mine") + 'implementation = "mine"\n'
-    for content in (ENTRY + mine, mine + ENTRY):
-        file.write_text(content)
-        assert load_expected(file, "mine") == {"joint/wide": "mine to be lenient"}
-        assert load_expected(file, "other") == {"joint/wide": "known to be lenient"}
-
-
 def test_an_entry_expires_today_unless_another_day_is_named(file: Path) -> None:
     file.write_text(f"{ENTRY}until = 2001-01-01")
     with pytest.raises(ValueError, match="'joint/wide' expired on 2001-01-01"):
@@ -175,12 +167,6 @@ def test_failures_are_saved_and_read_again(case_file: Path) -> None:
         "message": failure.message,
         "evidence": json.loads(json.dumps(dict(failure.evidence))),
     }
-
-
-def test_what_is_needed_is_enough(case_file: Path) -> None:
-    assert tuple(CASE) == NEEDED
-    case_file.write_text(json.dumps(CASE))
-    assert load_case(str(case_file)) == CASE
 
 
 WRONG_CASES: dict[str, tuple[Any, str]] = {

@@ -17,7 +17,6 @@ from proofs_tests.helpers.bugs.verifiers import (
     BUGS,
     exponential,
     first_row,
-    kept_for,
     period,
     uniform,
     verifying,
@@ -27,7 +26,6 @@ from specref.conformance import dependence as module
 from specref.conformance.dependence import (
     GROUP,
     dependence,
-    features,
     log_mean_of_orders,
     wealth,
 )
@@ -184,13 +182,6 @@ def test_both_at_once_is_dependence_first() -> None:
     assert "cannot be told from dependent ones" in report.results[0].message
 
 
-def test_accepted_lengths_of_dependent_blocks_are_not_judged() -> None:
-    verify = verifying(uniforms=period(3, uniform), seeded=False)
-    report = check(verify, only=["acceptance/wide", "acceptance/bound-wide"], detect_tv=0.15)
-    assert {r.status for r in report.results} == {Status.NOT_RUN}
-    assert report.exit_code == 2
-
-
 def test_a_law_that_changes_with_the_call_cannot_be_told_from_dependence() -> None:
     """All rows of a call are sharper, or none: they depend on each other through that."""
 
@@ -211,9 +202,3 @@ def test_evidence_is_asked_for_only_after_a_conviction() -> None:
     report = check(clean, only=["joint/wide"], detect_tv=0.3)
     assert report.exit_code == 0
     assert not any(size in (121, 122) for size in calls)
-
-
-def test_features_of_a_block() -> None:
-    assert features(np.array([[2, 0, -1]]), 3).tolist() == [[0, 1, 0, 0, 0, 1, 1, 0, 0]]
-    numbers = kept_for(2, uniform)
-    assert evidence(verifying(uniforms=numbers, seeded=False)) < THRESHOLD  # of calls 1 and 122

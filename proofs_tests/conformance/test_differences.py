@@ -4,7 +4,6 @@ A sampler at TV 0.2 is found lossy in 1,800 blocks with more than 0.999; nothing
 """
 
 import json
-import re
 import tracemalloc
 from collections import Counter
 from fractions import Fraction
@@ -19,7 +18,6 @@ from specref.conformance import suite
 from specref.conformance.differences import (
     as_number,
     difference,
-    numbers,
     row_text,
     seen_on,
     told,
@@ -151,30 +149,6 @@ def test_no_record_is_made_of_each_leaf_of_a_large_tree() -> None:
     assert most < 5_000_000
 
 
-@pytest.mark.parametrize("drawn", [3, 899])
-def test_of_a_long_row_the_largest_entries_are_told_and_the_drawn_token(drawn: int) -> None:
-    heavy = [0.05] * 8
-    rest = [(1 - sum(heavy)) / 891] * 891
-    told_row = row_text([*heavy, *rest, 0.0], drawn)
-    first = ", ".join(f"{i}: 0.0500" for i in range(8))
-    drawn_too = ", 899: 0" if drawn == 899 else ""
-    zero = ", otherwise 0" if drawn != 899 else ""
-    assert told_row == f"{first}{drawn_too}, and 891 more{zero}"
-
-
-def test_lines_about_a_large_vocabulary_are_short() -> None:
-    model = hashed_model(Vocabulary([f"t{i}" for i in range(60)]), "wide")
-    campaign = Campaign(eps=None)
-    case = campaign.case(model, model, (), 1, mutants={})
-    campaign.add(case, np.array([[3, 4]]))
-    lines = told("here", seen_on(case, Counter({(3, 4): 1})))
-    rows = [line for line in lines if line.startswith("  after")]
-    assert max(map(len, rows)) < 400
-    assert re.search(r"p = \(.*\b3: .*q = \(.*\b3: ", rows[0])
-    assert re.search(r"p = \(.*\b4: ", rows[1])
-    assert all(" more" in line for line in rows)
-
-
 def test_of_a_long_row_json_has_what_is_shown_and_its_size() -> None:
     """With 60 tokens; 12 are still written whole."""
     for size in (12, 60):
@@ -193,11 +167,6 @@ def test_of_a_long_row_json_has_what_is_shown_and_its_size() -> None:
         tokens = sorted({3, *ranked[:8]})
         assert row["entries"] == {str(token): str(whole[token]) for token in tokens}
         assert row_text(row) == row_text(list(map(str, whole)), 3)
-
-
-def test_numbers_are_fractions_only_where_all_are_short() -> None:
-    assert numbers("1/3", "0") == ["1/3", "0"]
-    assert numbers("1/3", "1000000/10000001", 0) == ["0.3333", "0.1000", "0"]
 
 
 @pytest.fixture(scope="module")
@@ -317,19 +286,6 @@ def test_what_does_not_apply_is_counted_and_listed() -> None:
         "other_contracts": report.other_contracts,
         "switched_off": report.switched_off,
     }
-
-
-@pytest.mark.parametrize(("times", "noise"), [(540, True), (570, False)])
-def test_a_first_token_within_its_error_is_said_to_be(times: int, noise: bool) -> None:
-    """1,000 blocks of a fair coin; the standard error of a probability is 0.0158."""
-    coin = iid_model(Vocabulary("ab"), [0.5, 0.5])
-    campaign = Campaign(eps=None)
-    case = campaign.case(coin, coin, (), 0, mutants={})
-    seen = Counter({(0,): times, (1,): 1_000 - times})
-    campaign.add(case, np.repeat([[0], [1]], [times, 1_000 - times], axis=0))
-    (line,) = (one for one in told("here", seen_on(case, seen)) if "first token" in one)
-    assert "times, s.e. 0.0158)" in line
-    assert line.endswith("within 4 s.e.") == noise
 
 
 @pytest.mark.usefixtures("undiagnosed")

@@ -270,28 +270,6 @@ def test_the_bug_is_named_by_many_more_blocks_than_convicted_it() -> None:
     assert report.diagnosis.candidates[0].ids == ("best-of-two", "residual-is-p")
 
 
-@pytest.mark.deep
-def test_the_verdict_is_the_same_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = check(LOSSY(), only=ONLY, detect_tv=0.15)
-    monkeypatch.setattr(suite, "further", lambda judge, names: {})
-    alone = check(LOSSY(), only=ONLY, detect_tv=0.15)
-    assert facts(drawn.results) == facts(alone.results)
-    assert drawn.verdict == alone.verdict
-    assert alone.diagnosis is not None
-    assert not alone.diagnosis.known  # too few blocks to say so
-    assert "too few to say that it fits" in str(alone.diagnosis)
-
-
-def test_blocks_are_drawn_once_and_the_same_again() -> None:
-    one, two = judge_of(LOSSY()), judge_of(LOSSY())
-    for judge in (one, two):
-        judge.blocks("wide")
-    first = further(one, ["wide"])
-    assert further(one, ["wide"])["wide"] is first["wide"]
-    assert first == further(two, ["wide"])
-    assert one.memo["blocks/wide"].blocks != first["wide"]
-
-
 def test_a_slow_sampler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAWING_SECONDS", 0.3)
     judge = judge_of(LOSSY())

@@ -8,11 +8,8 @@ import pytest
 from proofs_tests.benchmarks.false_alarms import (
     ALPHAS,
     LOOKS,
-    SHARE,
     alarms,
     counted,
-    null_laws,
-    table,
     template,
     watched,
 )
@@ -69,16 +66,3 @@ def test_counts_do_not_depend_on_the_number_of_processes(monkeypatch) -> None:
     for fixture, (campaigns, found) in one.items():
         assert campaigns == two[fixture][0] == 40
         assert (found == two[fixture][1]).all()
-
-
-def test_every_null_law_is_a_law() -> None:
-    for blocks, weights in null_laws("wide"):
-        assert len(blocks) == len(weights)
-        assert weights.sum() == pytest.approx(1)
-    assert len(null_laws("wide")) >= 12
-
-
-def test_the_table_gives_rates_with_their_intervals() -> None:
-    rows = list(table({"m": (SHARE, np.array([[5, 0, 0, 0], [1, 0, 0, 0]]))}))
-    assert rows[2].startswith("| m | 500 | 0.1 | 1.0e-02 (")
-    assert rows[3].startswith("| m | 500 | 0.01 | 0.0e+00 (0.0e+00 to 1.5e-02)")

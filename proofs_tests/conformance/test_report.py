@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from specref.conformance import report as file
 from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import RUNNING, Report
@@ -103,23 +102,6 @@ def test_the_verdict_says_what_was_found(
     said = report(*results).verdict
     assert said.startswith(verdict)
     assert all(part in said for part in parts), said
-
-
-def test_checks_of_other_contracts_are_not_counted() -> None:
-    alone, beside = [PASSED], [PASSED, result(Status.NOT_APPLICABLE, "joint/siblings")]
-    assert report(*alone).verdict == report(*beside).verdict
-
-
-def test_all_checks_together_are_no_part() -> None:
-    every = [replace(PASSED, id=one.id, stage=one.stage) for one in file.CHECKS]
-    assert report(*every).partial is False
-    assert report(*every).verdict.startswith("no difference from lossless (on fixtures TV")
-    assert report(*every[1:]).partial is True
-
-
-def test_a_greedy_sampler_has_no_law() -> None:
-    assert "no distribution was judged" in report(PASSED, greedy=True).verdict
-    assert "no distribution was judged" not in report(PASSED).verdict
 
 
 def test_a_run_that_was_interrupted_decides_nothing() -> None:

@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from scipy import stats
 
 from proofs_tests.benchmarks import kit_false_alarms
 from proofs_tests.helpers.bugs.verifiers import BUGS, LOOK_ALIKES, clean, verifying
-from specref.adapters import reference
-from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
 from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS
 from specref.conformance.judge import Judge
-from specref.conformance.options import DETECT_TV, CheckOptions
+from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.trial import Trial, declared_case
@@ -31,7 +28,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.sampling import Drawn
 from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
 from specref.contracts.verify import Blocks, Iterations
-from specref.models import Model, iid_model
+from specref.models import iid_model
 from specref.statistics.campaign.planning import LOOKS, bound_share, evidence_threshold
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -113,27 +110,6 @@ def dull() -> Fixture:
 def test_fixtures_have_what_tells_bugs_apart(name: str) -> None:
     found = properties_of(CHAIN_FIXTURES[name])
     assert {what for what, has in found.items() if not has} == LACKING[name]
-
-
-def test_every_property_is_somewhere_and_a_dull_pair_has_none() -> None:
-    assert set.intersection(*LACKING.values()) == set()
-    assert not any(properties_of(dull()).values())
-
-
-def test_properties_in_exact_numbers() -> None:
-    wide, deep, eos = (CHAIN_FIXTURES[name] for name in ("wide", "deep", "eos"))
-    assert [len(set(map(str, pair(t, t.places[0], ())))) for t in (wide, deep, eos)] == [2, 2, 2]
-    p, q = pair(wide, wide.places[0], (0,))
-    assert p.tolist() == q.tolist() == [0, Fraction(1, 3), Fraction(2, 3), 0, 0]
-    p, q = pair(wide, wide.places[1], (4,))
-    assert q.tolist() == [0, 0, Fraction(3, 7), Fraction(4, 7), 0]
-    assert p.tolist() == [Fraction(x, 14) for x in (4, 3, 2, 1, 4)]
-    masses = [tuple(row[eos.eos] for row in pair(eos, place, ())) for place in eos.places]
-    assert masses[0] == (Fraction(1, 8), Fraction(2, 13))
-    assert masses[2] == (Fraction(1, 8), Fraction(1, 2))
-    ratios = [Fraction(3, 5), Fraction(20, 7), Fraction(18, 5)]
-    rows = [pair(deep, deep.places[0], (0, 0, 1)[:i]) for i in range(3)]
-    assert [p[x] / q[x] for (p, q), x in zip(rows, (0, 0, 1), strict=True)] == ratios
 
 
 def test_fixtures_for_those_who_take_less() -> None:
@@ -288,30 +264,6 @@ def test_calls_before_late_calls_may_be_left_out_where_nothing_is_kept() -> None
     assert whole.evidence["tokens"] >= 200
 
 
-def test_the_benchmark_does_not_depend_on_processes(monkeypatch: Any) -> None:
-    monkeypatch.setattr(kit_false_alarms, "SHARE", 2)
-    monkeypatch.setattr(kit_false_alarms, "ASKED", ("joint/eos", "independence/rows-eos"))
-    whole = kit_false_alarms.alarms(0, 4, 0.2, 200, 3)
-    assert kit_false_alarms.counted(4, 0.2, 200, 1, 3) == whole
-
-
-def test_the_benchmark_goes_on_after_its_record(monkeypatch: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
-    monkeypatch.setattr(kit_false_alarms, "SHARE", 2)
-    monkeypatch.setattr(kit_false_alarms, "ASKED", ("joint/eos",))
-    record = tmp_path / "record.json"
-    first = kit_false_alarms.counted(2, 0.2, 200, 1, 3, record)
-    asked = []
-    monkeypatch.setattr(
-        kit_false_alarms, "alarms", lambda first, runs, *how: asked.append((first, runs)) or []
-    )
-    assert kit_false_alarms.counted(4, 0.2, 200, 1, 3, record) == first
-    assert asked == [(2, 2)]
-    assert [ids for _, ids in first] == [("joint/eos",)] * 2
-    with pytest.raises(ValueError, match=r"alpha = 0.3: .*record.json has runs with 0.2"):
-        kit_false_alarms.counted(4, 0.3, 200, 1, 3, record)
-
-
 # Reports.
 
 ASKED = ["smoke", "boundary/tiny", "joint/wide", "acceptance/wide", "independence/rows-wide"]
@@ -382,17 +334,6 @@ def test_only_a_failure_is_expected_and_only_a_pass_unexpected() -> None:
     }
 
 
-def test_rare_drafts_are_not_looked_for_in_vain() -> None:
-    (few,) = check(clean, only=["boundary/rare-draft"], batch=8).results
-    assert few.status == Status.NOT_APPLICABLE
-    assert few.message == "takes 8 rows a call: too few to look for rare drafts"
-    pytest.importorskip("torch", reason="not_run (torch is not installed)")
-    low_precision = {"arrays": "torch", "dtype": "float16"}
-    (low,) = check(clean, only=["boundary/rare-draft"], **low_precision).results
-    assert low.status == Status.NOT_APPLICABLE
-    assert low.message.startswith("low precision")
-
-
 def test_blocks_too_long_for_a_code_are_counted_alike(monkeypatch: Any) -> None:
     rng = np.random.default_rng(1)
     blocks = rng.integers(4, size=(500, 3))
@@ -401,12 +342,6 @@ def test_blocks_too_long_for_a_code_are_counted_alike(monkeypatch: Any) -> None:
     monkeypatch.setattr(trials, "LARGEST_CODE", 1)
     assert trials.tallied(blocks) == known
     assert known.total() == 500
-
-
-def test_too_few_trials_are_inconclusive() -> None:
-    report = check(clean, only=["joint/wide"], trials=100)
-    assert statuses(report.results) == {"joint/wide": Status.INCONCLUSIVE}
-    assert report.exit_code == 2
 
 
 def test_a_branch_that_was_not_taken_is_a_warning() -> None:
@@ -429,29 +364,6 @@ def test_bugs_are_found_in_the_order_of_causes() -> None:
     assert positions.index(order.index(Stage.JOINT)) < positions.index(
         order.index(Stage.INDEPENDENCE)
     )
-
-
-def test_the_quick_profile_promises_five_percent() -> None:
-    report = check(reference.verify, only=["joint/eos"])
-    (result,) = report.results
-    assert report.detect_tv == DETECT_TV["quick"] == 0.05
-    assert float(result.evidence["detectable_tv"]) <= 0.05  # type: ignore[arg-type]
-
-
-def step_of_length_3(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Any
-) -> Tokens:
-    return (*standard.step(target, drafter, context, lookahead, chance), 0, 0, 0)[:5]
-
-
-def test_a_step_that_returns_too_much_is_named() -> None:
-    report = check(step_of_length_3, contract="step", only=["smoke/calls"])
-    assert report.failures[0].message.startswith("returned more than 3 tokens: expected 1 to 3")
-
-
-def test_the_verdict_names_the_checks_that_detect_less() -> None:
-    report = check(clean, only=["joint/wide", "joint/batch-of-one"], detect_tv=0.1)
-    assert "TV ≥ 0.1 would be detected, but only TV ≥ 0.4 by joint/batch-of-one" in report.verdict
 
 
 def test_too_short_texts_are_inconclusive() -> None:

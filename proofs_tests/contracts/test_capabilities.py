@@ -1,14 +1,10 @@
 """What an implementation may claim, one by one."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 
-import specref
 from specref.contracts.capabilities import (
     FLAGS,
     WORDS,
@@ -90,52 +86,3 @@ def test_a_kind_of_sampler_may_be_unable_to_claim() -> None:
 def test_the_claims_of_type_checkers_are_the_fields_of_the_record() -> None:
     assert get_type_hints(Claims) == get_type_hints(Capabilities)
     assert not Claims.__required_keys__
-
-
-SNIPPET = """
-def sampler(*given: object) -> None: ...
-
-check(sampler, rule="standard", ragged=False, patience=3, profile="quick")
-check(sampler, profil="quick")
-check(sampler, workers=2)
-check(sampler, dtype="float8")
-parametrize(sampler, profil="quick")
-capable(raged=False)
-run(sampler, [], device=0)
-"""
-MODULES = {
-    "check": "conformance/public",
-    "ClaimsOfCheck": "conformance/options",
-    "parametrize": "pytest_plugin/parametrize",
-    "capable": "contracts/capabilities",
-    "run": "vectors/running",
-}
-
-
-@pytest.mark.deep
-def test_a_type_checker_rejects_what_is_no_claim(tmp_path: Path) -> None:
-    package = Path(specref.__file__).parent
-    imports = [
-        f"from specref.{module.replace('/', '.')} import {name}"
-        for name, module in MODULES.items()
-    ]
-    (tmp_path / "user.py").write_text("\n".join([*imports, SNIPPET]))
-    # The files of these functions alone are read, which takes four seconds.
-    options = (
-        "--config-file=",
-        "--follow-imports=skip",
-        "--no-error-summary",
-        "--hide-error-context",
-    )
-    files = ["user.py", *(str(package / f"{module}.py") for module in MODULES.values())]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *files],
-        capture_output=True, text=True, cwd=tmp_path, env={"MYPYPATH": str(package.parent)},
-    )  # fmt: skip
-    errors = [line for line in done.stdout.splitlines() if " error: " in line]
-    first = len(imports) + 5
-    assert [line.split(":")[1] for line in errors] == [str(first + k) for k in range(6)], done
-    for line, name in zip(
-        errors, ("profil", "workers", "dtype", "profil", "raged", "device"), strict=True
-    ):
-        assert f'"{name}"' in line

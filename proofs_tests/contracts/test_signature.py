@@ -12,7 +12,7 @@ from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.signature import by_position, law_kinds, of_arrays
-from specref.contracts.table import GENERATE, RAGGED, STEP, TREE, VERIFY
+from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
 from specref.contracts.verify import sample_batch
 from specref.examples import correct
 
@@ -119,15 +119,6 @@ def test_names_that_contradict_a_claim_stop_with_the_line_to_type(
 def test_another_order_is_no_verdict(contract: Any, function: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match=r"expected .*target"):
         contract.read(function, Capabilities(), ())
-
-
-def test_ragged_names_that_contradict_a_claim_are_refused() -> None:
-    def verify(draft_token_ids: Any, num_draft_tokens: Any, target_logits: Any) -> None: ...
-
-    _, told = RAGGED.read(verify, Capabilities(), ())
-    assert told == ("it is given logits: parameter target_logits",)
-    with pytest.raises(ValueError, match=r"--declare inputs=logits"):
-        RAGGED.read(verify, Capabilities(), {"inputs"})
 
 
 class Tensor:

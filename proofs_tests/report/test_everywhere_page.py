@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from proofs_tests.helpers.pages import Page, measured
 from specref.cli import dominance, main, verify
 from specref.proofs.everywhere.solver import is_installed
-from specref.report.everywhere_table import answers_document, within_docs
+from specref.report.everywhere_table import answers_document
 from specref.report.html import page_of as html_of
 from specref.verification.dominance import Question, questions_of
 from specref.verification.everywhere import Answer, Box, boxes_of
@@ -160,9 +160,3 @@ def test_which_rule_accepts_more_is_a_page(
     CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
     link = "[docs/proofs-for-all-p-and-q.md](../proofs-for-all-p-and-q.md)"
     assert f"{link} says by what argument" in page.read_text()
-
-
-def test_the_link_is_there_where_the_page_is() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    assert within_docs(str(docs / "records" / "mine.md"))
-    assert not within_docs("/mine.md")

@@ -13,8 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from proofs_tests.helpers.schemas import assert_fits
-from specref.cli import main
-from specref.cli import verify as verify_command
+from specref.cli import main, proving
 from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage, Status
 from specref.contrib.selftest import kill_matrix as zoo_command
@@ -101,7 +100,7 @@ def test_the_kill_matrix_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_main_job_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_command, "verify", lambda *given: main_job())
+    monkeypatch.setattr(proving, "verify", lambda *given: main_job())
     text = printed(width, "verify")
     check_fits(text, width)
     for report in main_job().reports:

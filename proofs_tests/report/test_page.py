@@ -47,7 +47,7 @@ from specref.report.html import page_of
 from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html, replay_line
 from specref.report.main_job import verification_document
-from specref.report.page import STYLE, element, html_page, link_of, table
+from specref.report.page import STYLE, element, html_page, table
 from specref.report.rules import rule_document
 from specref.verification import AlgorithmReport, RuleReport, Verification, prove
 from specref.zoo import MUTANTS
@@ -210,12 +210,6 @@ def test_the_headline_is_the_finding(
     assert (f"only=['{id_}']" in replay_line(report)) == (status == Status.FAILED)
 
 
-def test_a_page_of_an_interrupted_run_is_no_pass(passing: Report) -> None:
-    text = Page(kit_html([replace(passing, complete=False)])).text
-    assert "Nothing can be said yet" in text
-    assert "would be detected on fixtures" not in text
-
-
 def without_power(case: str) -> Report:
     if case == "answers":
         return check(correct, only=["smoke/answers"])
@@ -289,14 +283,6 @@ def test_names_and_messages_are_escaped(name: str, pages: dict[str, str]) -> Non
     assert WRONG in Page(pages[name]).text or "my_rules:<step>" in Page(pages[name]).text
 
 
-def test_a_run_of_smoke_is_run_again_as_one() -> None:
-    """Without its profile the command would sample for a minute."""
-    options: dict[str, Any] = {"name": "mine.py:verify", "profile": "smoke"}
-    assert "--profile smoke" in replay_line(check(correct, **options))
-    some = check(correct, only=["smoke/answers"], **options)
-    assert "--profile" not in replay_line(some)
-
-
 def test_sentences_of_a_section_flow_and_figures_stay_aligned(pages: dict[str, str]) -> None:
     """On a phone a line that is wrapped for 80 columns would be wrapped twice."""
     page = pages["failing"]
@@ -328,15 +314,6 @@ def test_without_a_name_on_the_command_line_it_is_python(passing: Report) -> Non
     compile(line, "replay", "eval")
     shaped = replace(passing.options, shapes=(Shape(9, 2, 1),))
     assert "shapes=[(9, 2, 1)]" in replay_line(replace(passing, options=shaped))
-
-
-def test_a_counterexample_is_told_decision_by_decision(pages: dict[str, str]) -> None:
-    text = Page(pages["refuted"]).text
-    assert "total variation of the completed block: 3/8" in text
-    assert "draft[0] 0 with probability 3/4 from (3/4, 1/4)" in text
-    assert "token 0 p = 1/2, q = 3/4" in text
-    assert "Lossless on every case" in Page(pages["proved"]).text
-    assert "It raised an error: not tested" in Page(pages["raised"]).text
 
 
 def named(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
@@ -392,23 +369,6 @@ def test_the_zoo_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
     wrong = Page(page_of(kills_document(survivor))).text
     assert "1 problems" in wrong
     assert "mutant residual-is-p survives" in wrong
-
-
-def test_other_pages_say_what_failed(pages: dict[str, str]) -> None:
-    text = Page(pages["verify"]).text
-    assert "checks failed" in text
-    assert "tli: <none>" in text
-    assert "residual-is-p strata/one-draft" in Page(pages["triggers"]).text
-
-
-def test_cites_are_links() -> None:
-    for entry in MUTANTS.values():
-        for cite in entry.cites:
-            (link,) = Page(link_of(cite)).all("a")
-            assert re.fullmatch(
-                r"https://(github\.com/[\w.-]+/[\w.-]+(/issues/\d+)?|arxiv\.org/abs/\d{4}\.\d{5})",
-                str(link["href"]),
-            )
 
 
 def test_contrast_is_enough_in_light_and_dark() -> None:

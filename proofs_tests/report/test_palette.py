@@ -28,12 +28,6 @@ def test_plots_take_their_colours_from_the_palette(path: Path) -> None:
     assert typed_in(path.read_text(encoding="utf-8")) == []
 
 
-def test_a_colour_that_is_typed_in_is_noticed() -> None:
-    assert typed_in('axes.plot(x, "o-", color="#0072B2")') == ['"#0072B2"']
-    assert typed_in('axes.axhline(1, color="grey")') == ['"grey"']
-    assert typed_in('axes.plot(x, color=BLUE, label="#1")') == []
-
-
 def test_colours_are_eight_and_differ() -> None:
     assert len(set(OKABE_ITO)) == 8
     assert all(re.fullmatch(r"#[0-9A-F]{6}", one) for one in (*OKABE_ITO, GREY, PALE, GRID))

@@ -8,13 +8,16 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from specref import __version__
+from specref.cli.group import deliver
 from specref.optional import PARTS
+from specref.report.document import Document
 
 MOST = 16
 
@@ -140,6 +143,26 @@ def executor_of(workers: int, cluster: str | None) -> Iterator[Executor | None]:
             yield client.get_executor(pure=False)
         except KilledWorker as error:
             raise OSError(f"workers died again and again: {error}") from None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the commands that prove have in common: the seed, who works, and what is written."""
+
+    seed: int
+    workers: int
+    cluster: str | None
+    json_file: str | None
+    html_file: str | None
+    markdown: str | None = None
+
+    def executor(self) -> AbstractContextManager[Executor | None]:
+        """The executor that --workers and --cluster ask for."""
+        return executor_of(self.workers, self.cluster)
+
+    def deliver(self, told: Document, record: str, *given: tuple[str, str]) -> None:
+        """Print a result, and write it where it was asked for."""
+        deliver(told, record, self.json_file, self.html_file, self.markdown, *given)
 
 
 def version_here() -> str:

@@ -4,40 +4,45 @@ Everything is imported when a shell asks.
 """
 
 import ast
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
 
 EXAMPLES = ("examples.correct:verify", "examples.lossy:verify")
 """They come with the package."""
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def targets(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Registered names, and functions of Python files.
+def completing(known: Callable[[str], Iterable[str]]) -> Complete:
+    """What a shell asks: those of the known words that begin like an incomplete one."""
 
-    Examples
-    --------
-    >>> [one.value for one in targets(None, None, "examples.c")]
-    ['examples.correct:verify']
-    >>> [one.value for one in targets(None, None, "specref.examples.correct:")]
-    ['specref.examples.correct:verify']
-    """
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(one) for one in known(incomplete) if one.startswith(incomplete)]
+
+    return complete
+
+
+@completing
+def targets(incomplete: str) -> list[str]:
+    """Registered names, and functions of Python files."""
     from specref.adapters import IMPLEMENTATIONS
 
     file, colon, _ = incomplete.partition(":")
     module = file if file.endswith(".py") else f"{file.replace('.', '/')}.py"
     if colon and Path(module).is_file():
-        return _starting([f"{file}:{name}" for name in functions(Path(module))], incomplete)
+        return [f"{file}:{name}" for name in functions(Path(module))]
     place = Path(incomplete)
     folder = place if incomplete.endswith("/") else place.parent
     files = [f"{one}:" for one in sorted(folder.glob("*.py"))]
     deeper = [
         f"{one}/" for one in sorted(folder.glob("*/")) if not one.name.startswith((".", "_"))
     ]
-    return _starting([*IMPLEMENTATIONS, *EXAMPLES, *files, *deeper], incomplete)
+    return [*IMPLEMENTATIONS, *EXAMPLES, *files, *deeper]
 
 
 def functions(file: Path) -> list[str]:
@@ -50,46 +55,30 @@ def functions(file: Path) -> list[str]:
     return [name for name in found if not name.startswith("_")]
 
 
-def checks(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+@completing
+def checks(incomplete: str) -> list[str]:
     """Ids of checks, and their stages."""
     from specref.conformance.checks import CHECKS
 
-    return _starting(
-        [*dict.fromkeys(str(one.stage) for one in CHECKS), *(one.id for one in CHECKS)], incomplete
-    )
+    return [*dict.fromkeys(str(one.stage) for one in CHECKS), *(one.id for one in CHECKS)]
 
 
-def capabilities(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """NAME=VALUE of every capability with words for values, and NAME= of the others.
-
-    Examples
-    --------
-    >>> [one.value for one in capabilities(None, None, "ragged=")]
-    ['ragged=true', 'ragged=false']
-    """
+@completing
+def capabilities(incomplete: str) -> list[str]:
+    """NAME=VALUE of every capability with words for values, and NAME= of the others."""
     from specref.report.listing import claims
 
     known = []
     for row in claims():
         words = row["values"].split(", ")
-        known += [f"{row['name']}={word}" for word in words if word.isalnum()] or [
-            f"{row['name']}="
-        ]
-    return _starting(known, incomplete)
+        values = [f"{row['name']}={word}" for word in words if word.isalnum()]
+        known += values or [f"{row['name']}="]
+    return known
 
 
-def rules(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+@completing
+def rules(incomplete: str) -> Iterable[str]:
     """Names of rules."""
     from specref.rules import RULES
 
-    return _starting(list(RULES), incomplete)
-
-
-def _starting(known: list[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(one) for one in known if one.startswith(incomplete)]
+    return RULES

@@ -4,18 +4,9 @@ from typing import Literal, NoReturn
 
 from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
-from specref.cli.cluster import executor_of
+from specref.cli.cluster import Run
 from specref.cli.everywhere import frames_of_rule, named, require_z3, vocabularies
-from specref.cli.group import (
-    HOLDS,
-    INTERRUPTED,
-    MISUSED,
-    VIOLATED,
-    deliver,
-    leave,
-    misused,
-    progress,
-)
+from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, leave, misused, progress
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
 from specref.proofs.everywhere.proof import SEARCHED, first_runs
@@ -42,9 +33,7 @@ def compare_rules(
     iterations: int,
     pairs: Literal["one", "two"],
     budget: float,
-    seed: int,
-    json_file: str | None,
-    html_file: str | None,
+    run: Run,
 ) -> NoReturn:
     """Print which of two rules accepts more, and leave with the exit code of it."""
     require_z3()
@@ -55,9 +44,8 @@ def compare_rules(
         for target, drafter in both:
             try:
                 for step in steps:
-                    first_runs(
-                        step, target, drafter, lookahead, seed, Watch(budget), budget / SEARCHED
-                    )
+                    size = target, drafter, lookahead
+                    first_runs(step, *size, run.seed, Watch(budget), budget / SEARCHED)
             except UntokenisableError:
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue
@@ -66,13 +54,7 @@ def compare_rules(
             try:
                 found.append(
                     compare_everywhere(
-                        *steps,
-                        target,
-                        drafter,
-                        lookahead,
-                        seed=seed,
-                        budget=budget,
-                        iterations=iterations,
+                        *steps, *size, seed=run.seed, budget=budget, iterations=iterations
                     )
                 )
                 advance(1)
@@ -86,7 +68,7 @@ def compare_rules(
             if found[-1].interrupted:
                 break
     record = {**comparison_record(*names, found), "not_applicable": left_out}
-    deliver(comparison_document(*names, found, left_out), as_json(record), json_file, html_file)
+    run.deliver(comparison_document(*names, found, left_out), as_json(record))
     if found and found[-1].interrupted:
         leave(INTERRUPTED)
     if any(one.less for one in found):
@@ -96,27 +78,18 @@ def compare_rules(
     leave(HOLDS if all(one.at_least.proved for one in found) else MISUSED)
 
 
-def verify_dominance(
-    profile: Profile,
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    budget: float,
-    markdown: str | None,
-    json_file: str | None,
-    html_file: str | None,
-) -> NoReturn:
+def verify_dominance(profile: Profile, budget: float, run: Run) -> NoReturn:
     """Print which rules accept more than which, and what they accept in closed form."""
     require_z3()
     questions = questions_of(profile)
     unit = f"questions, at most {budget:g} s a claim"
-    with executor_of(workers, cluster) as pool, progress(len(questions), unit) as advance:
-        answers = ask_all(questions, seed, budget, pool, lambda answer: advance(1))
+    with run.executor() as pool, progress(len(questions), unit) as advance:
+        answers = ask_all(questions, run.seed, budget, pool, lambda answer: advance(1))
     command = f"specref prove --all --compare --profile {profile} --budget {budget:g}"
-    linked = markdown is not None and within_docs(markdown)
+    linked = run.markdown is not None and within_docs(run.markdown)
     shown = dominance_document([*map(told, answers)], f"{command} --markdown FILE", linked=linked)
-    record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
-    deliver(shown, as_json(record), json_file, html_file, markdown)
+    record = {"profile": profile, "seed": run.seed, "answers": answers_record(answers)}
+    run.deliver(shown, as_json(record))
     if any(answer.note == STOPPED for answer in answers):
         leave(INTERRUPTED)
     known = [(one.question.is_formula, one.found) for one in answers]

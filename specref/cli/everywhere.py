@@ -9,17 +9,8 @@ from typing import Any, Literal, NoReturn
 
 from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
-from specref.cli.cluster import executor_of
-from specref.cli.group import (
-    HOLDS,
-    INTERRUPTED,
-    MISUSED,
-    VIOLATED,
-    deliver,
-    leave,
-    misused,
-    progress,
-)
+from specref.cli.cluster import Run
+from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, leave, misused, progress
 from specref.cli.loading import Loaded
 from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.pristine import Pristine
@@ -69,31 +60,26 @@ def prove_everywhere(
     lookahead: int,
     pairs: Literal["one", "two"],
     budget: float,
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    json_file: str | None,
-    html_file: str | None,
     save: str | None,
+    run: Run,
 ) -> NoReturn:
     """Print what is proved for every p and q, and leave with the exit code of it."""
     require_z3()
     both = vocabularies(tokens, pairs)
     found: list[Everywhere] = []
     left_out: list[str] = []
-    interrupted = False
     outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
     unit = f"outcomes, at most {budget:g} s of CPU time a pair"
     with (
         Pristine(lambda length: step) as pristine,
-        executor_of(workers, cluster) as pool,
+        run.executor() as pool,
         progress(outcomes, unit) as advance,
         watched(Loaded(rule, step), pool) as (seen, unreached),
     ):
         for target, drafter in both:
             size = target, drafter, lookahead
             try:
-                first_runs(step, *size, seed, Watch(budget), budget / SEARCHED)
+                first_runs(step, *size, run.seed, Watch(budget), budget / SEARCHED)
             except UntokenisableError:
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue
@@ -104,7 +90,7 @@ def prove_everywhere(
                     is_lossless_everywhere(
                         seen,
                         *size,
-                        seed=seed,
+                        seed=run.seed,
                         budget=budget,
                         executor=pool,
                         pristine=pristine,
@@ -114,16 +100,14 @@ def prove_everywhere(
             except (TypeError, OutsideChanceError, TooManyPathsError, SpoiledError) as error:
                 misused(f"{rule} {named(error)}")
             if found[-1].interrupted:
-                interrupted = True
                 break
         never = unreached()
-    told = everywhere_document(rule, found, left_out, never)
     record = as_json(everywhere_record(rule, found, left_out, never))
-    deliver(told, record, json_file, html_file)
+    run.deliver(everywhere_document(rule, found, left_out, never), record)
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
         write_json(save, as_json(witness_record(rule, lossy), folder=str(Path.cwd())))
-    if interrupted:
+    if found and found[-1].interrupted:
         leave(INTERRUPTED)
     if lossy is not None:
         leave(VIOLATED)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from specref.cli.cluster import cluster_option
+from specref.cli.cluster import Run, cluster_option
 from specref.cli.completion import rules, targets
 from specref.cli.group import refuse_given
 from specref.cli.options import (
@@ -109,16 +109,17 @@ def prove_command(
     every: bool,
     compare: bool,
     known_bugs: bool,
-    markdown: str | None,
     budget: float | None,
     profile: Profile,
     everywhere: bool,
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    html_file: str | None,
-    json_file: str | None,
-    **of_one: Any,
+    only: tuple[str, ...],
+    pairs: str,
+    against: str | None,
+    iterations: int,
+    tokens: int,
+    lookahead: int,
+    save: str | None,
+    **run: Any,
 ) -> NoReturn:
     """Prove or refute YOUR verification rule, exactly; with --all those of the project.
 
@@ -151,15 +152,14 @@ def prove_command(
       specref prove --all --everywhere
       specref prove --all --compare --profile standard
     """
-    given = (profile, seed, workers, cluster, everywhere)
+    from specref.cli.proving import prove_all, prove_rule  # --help does not need it
+
     if every or rule is None:
         refuse_given(OF_ONE, "without --all")
         if not every or rule:
             raise ValueError("expected MODULE:FUNCTION or --all, and not both")
-        from specref.cli.verify import prove_all  # --help does not need it
-
-        prove_all(*given, compare, known_bugs, budget, markdown, json_file, html_file)
-    from specref.cli.proving import prove_rule
-
+        prove_all(profile, everywhere, budget, Run(**run), compare, known_bugs)
     refuse_given(OF_ALL, "with --all")
-    prove_rule(rule, *given, BUDGET if budget is None else budget, json_file, html_file, **of_one)
+    budget = BUDGET if budget is None else budget
+    of_one = pairs, only, against, iterations, tokens, lookahead, save
+    prove_rule(rule, profile, everywhere, budget, Run(**run), *of_one)

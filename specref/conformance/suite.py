@@ -389,7 +389,7 @@ def diagnosed(
         seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
         if not seen:
             return diagnosed_exactly(judge)
-        found = diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
+        found = diagnose(seen, laws_compared(rule))
         wrong = [one for one in results if one.status == Status.FAILED and one.lossy]
         exact = [(one.evidence["total_variation"], one.id) for one in wrong if one.exact]
         found = replace(

@@ -1,18 +1,16 @@
 """Where checks draw their lines: formats, thresholds and what is asked of whom."""
 
 import itertools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from specref.algorithms import standard
 from specref.chance import Chance
 from specref.coins import Coins
-from specref.conformance.checks import CHECKS, boundary, probed, replay, smoke
+from specref.conformance.checks import boundary, probed, replay, smoke
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Outcome, Status
@@ -126,12 +124,6 @@ def kind(p: Any, q: Any, draft: int) -> str:
     return "p < q"
 
 
-def test_noise_goes_from_nearly_zero_to_where_its_uniform_is_just_below_one() -> None:
-    last = -math.expm1(-max(replay.NOISE))
-    assert 0 < 1 - last <= np.finfo(float).eps
-    assert 0 < min(replay.NOISE) < np.finfo(float).eps
-
-
 @pytest.mark.parametrize("dtype", BELOW_ONE)
 def test_an_edge_coin_has_the_chance_of_its_format(dtype: str) -> None:
     """Accepts at u <= p / q."""
@@ -216,15 +208,6 @@ def test_a_probed_law_may_be_off_by_rounding_alone() -> None:
         assert found.evidence["total_variation"] == pytest.approx(tv, rel=1e-5)
 
 
-def test_a_law_is_probed_unless_its_precision_is_low() -> None:
-    check = next(one for one in CHECKS if one.id == "joint/probed")
-    for dtype in BELOW_ONE:
-        found = check.run(judging(correct, dtype=dtype))
-        low = dtype in ("float16", "bfloat16")
-        assert found.status == (Status.NOT_APPLICABLE if low else Status.PASSED), dtype
-        assert found.message.startswith("low precision" if low else "TV")
-
-
 def test_nothing_is_said_of_a_coin_of_zero_where_nothing_is_drawn() -> None:
     def likeliest(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
         best = target_probs[:, 0].argmax(axis=1)[:, None]
@@ -306,18 +289,6 @@ def shapes(question: Callable[[Judge], Outcome], **claims: Any) -> list[tuple[in
     return seen
 
 
-def test_the_large_vocabulary_has_32_000_tokens_of_which_40_are_possible() -> None:
-    assert shapes(smoke.large_vocabulary) == [(8, 3, 32_000)]
-    batch = smoke.large_batch(np.random.default_rng(1))
-    assert set((batch.target_probs > 0).sum(axis=2).ravel().tolist()) == {40}
-    assert batch.draft_tokens.shape == (8, 2)
-    assert (batch.draft_tokens[:, 0] == batch.target_probs[:, 0].argmax(axis=1)).all()
-    assert (batch.draft_tokens[:, 1] == batch.draft_probs[:, 1].argmax(axis=1)).all()
-    np.testing.assert_allclose(batch.draft_probs.sum(axis=2), 1)
-    chosen = np.take_along_axis(batch.draft_probs[:, 0], batch.draft_tokens[:, :1], axis=1)
-    assert (chosen >= 0.5).all()
-
-
 def test_impossible_tokens_of_a_large_vocabulary_are_named() -> None:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
         impossible = int(np.flatnonzero(target_probs[5, 0] == 0)[0])
@@ -328,12 +299,6 @@ def test_impossible_tokens_of_a_large_vocabulary_are_named() -> None:
 
     found = smoke.large_vocabulary(judging(verify))
     assert (found.status, found.evidence) == (Status.FAILED, {"row": 5, "position": 0})
-
-
-def test_rows_alone_are_all_asked_for() -> None:
-    seen = shapes(smoke.batch_of_one)
-    assert {shape[0] for shape in seen} == {1}
-    assert len(seen) == 24
 
 
 def test_seeded_samplers_are_asked_twice_and_others_until_they_agree() -> None:
@@ -373,67 +338,6 @@ def test_a_row_without_drafts_may_get_any_token_of_its_first_law() -> None:
 # Whether randomness varies.
 
 
-def test_identical_rows_have_the_collisions_that_are_allowed() -> None:
-    batch = smoke.identical_rows(3)
-    p, q = batch.target_probs, batch.draft_probs
-    np.testing.assert_allclose(p.sum(axis=2), 1)
-    assert (p > 0).all()
-    assert (q.max(axis=2) == 1).all()
-    np.testing.assert_allclose((p[:, 0] ** 2).sum(axis=1), smoke.COLLISIONS)
-    # Both drafts are refused as often as not, so that all numbers of tokens come about.
-    np.testing.assert_allclose(
-        np.take_along_axis(p[:, :2], batch.draft_tokens[:, :, None], 2), 0.5
-    )
-
-
-def calls_of(*groups: tuple[int, int]) -> list[Any]:
-    """So many calls of two rows, each with this value."""
-    return [np.array([value, value]) for value, times in groups for _ in range(times)]
-
-
-def test_rows_agree_if_two_values_are_frequent() -> None:
-    least = smoke.LEAST
-    assert smoke.agree(calls_of((0, least), (1, least)))
-    assert not smoke.agree(calls_of((0, least), (1, least - 1)))
-    assert not smoke.agree(calls_of((0, 2 * least)))
-    assert not smoke.agree([*calls_of((0, least), (1, least)), np.array([0, 1])])
-    alone = [np.array([value]) for value in (0, 1) for _ in range(least)]
-    assert not smoke.agree(alone)
-    # What rows without company say neither helps nor hinders.
-    assert smoke.agree([*calls_of((0, least), (1, least)), *alone, np.array([])])
-
-
-def test_independent_rows_agree_with_a_chance_below_1e_11() -> None:
-    """Two rows of two fair values: least agreements of each of two values, by the binomial law."""
-    times = smoke.TIMES
-    assert 2.0 ** -(2 * smoke.LEAST) < 1e-11 < 2.0 ** -(2 * smoke.LEAST - 4)
-    assert times > 2 * smoke.LEAST
-
-
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize(("size", "distance"), [(1_000, 300), (1_000, 500), (999, 499)])
-def test_the_slack_of_repeats_is_that_of_its_error(size: int, distance: int) -> None:
-    """The largest `most` at which full agreement is still found tells the slack.
-
-    By Hoeffding's inequality two halves of the pairs, at up to size / 2 distances, together err
-    with probability at most size exp(-pairs slack^2).
-    """
-    values = np.resize(np.arange(distance), size)
-    low, high = 0.0, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        found = smoke.repeats(values, middle)
-        assert found in (None, distance)
-        low, high = (middle, high) if found else (low, middle)
-    error = size * math.exp(-(size - distance) * (1 - low) ** 2)
-    assert error == pytest.approx(0.5e-12, rel=0.05)  # of each of two kinds of values
-
-
-def test_repeats_beyond_half_the_values_are_not_looked_for() -> None:
-    assert smoke.repeats(np.resize(np.arange(501), 1_000), 0.1) is None
-    assert smoke.repeats(np.resize(np.arange(500), 1_000), 0.1) == 500
-
-
 def test_a_law_that_agrees_at_every_distance_is_not_accused() -> None:
     assert smoke.repeats(np.zeros(1_000, dtype=int), 0.1) is None
     nothing = np.full(1_000, -1)
@@ -468,22 +372,6 @@ def test_rows_that_share_one_last_token_are_found(count: int) -> None:
     assert f"rows with {count} tokens had the same last one" in found.message
 
 
-def test_two_different_answers_are_enough_for_calls() -> None:
-    def turns(values: Iterable[int]) -> Verify:
-        given = iter(values)
-
-        def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-            tokens = np.full((len(target_probs), target_probs.shape[1]), -1)
-            tokens[:, 0] = next(given)
-            return tokens, np.ones(len(tokens), dtype=int)
-
-        return verify
-
-    drawn = np.random.default_rng(1).integers(0, 2, 2_000).tolist()
-    assert smoke.calls_vary(judging(turns(drawn))).status == Status.PASSED
-    assert smoke.calls_vary(judging(turns(itertools.repeat(1)))).status == Status.FAILED
-
-
 def thinned(target: Model, context: Any, drafts: list[Any], chance: Chance) -> Any:
     """Accepts half as often as the standard rule: then more than (p - q)+ is left."""
     p = target.next_token(context)
@@ -501,11 +389,3 @@ def test_one_token_is_left_only_for_rules_that_leave_one() -> None:
     for name in ("standard", "block", "topdown", "traversal"):
         assert boundary.likely_blocks(RULES[name], p, q, 1) == {(0,)}, name
     assert boundary.likely_blocks(RULES["autoregressive"], p, q, 1) == set()
-
-
-@pytest.mark.parametrize("profile", boundary.RARE)
-def test_how_often_a_rare_draft_may_be_kept(profile: str) -> None:
-    """The least number that uniforms of 23 bits exceed with a probability below 1e-10."""
-    calls, most = boundary.RARE[profile]
-    law = scipy.stats.binom(calls * boundary.RARE_ROWS, 2.0**-23)
-    assert law.sf(most) < 1e-10 < law.sf(most - 1)

@@ -466,14 +466,6 @@ def test_steps_that_cannot_be_enumerated_are_said_to_be() -> None:
     assert asked("joint/exact", endless, contract=S).status == Status.NOT_APPLICABLE
 
 
-def test_steps_in_floats_are_enumerated_too() -> None:
-    def floats(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
-        p = target.next_token(context).astype(float)
-        return (chance.draw(p, "token"),)
-
-    assert asked("joint/exact", floats, contract=S).status == Status.PASSED
-
-
 def test_steps_that_raise_while_enumerated_fail() -> None:
     def broken(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         raise OverflowError("too much")
@@ -613,21 +605,6 @@ def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
     assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.9 decides" in result.message
     seen = (f"(seen {estimate:.4f}; " for estimate, _, _ in evidence["tv"].values())
     assert any(words in result.message for words in seen)
-
-
-def test_the_trials_that_it_takes_are_enough() -> None:
-    few = asked("joint/wide", clean, trials=100, detect_tv=0.2)
-    assert few.status == Status.INCONCLUSIVE
-    enough = asked("joint/wide", clean, trials=few.evidence["needed"], detect_tv=0.2)
-    assert enough.status == Status.PASSED
-    nearly = asked("joint/wide", clean, trials=few.evidence["needed"] * 9 // 10, detect_tv=0.2)
-    assert nearly.status == Status.INCONCLUSIVE
-
-
-def test_no_number_of_trials_finds_what_is_tolerated() -> None:
-    result = asked("joint/wide", clean, trials=600, tolerance=0.02)
-    assert "(TV 0.05 would never be, with tolerance 0.02)" in result.message
-    assert result.evidence["needed"] is None
 
 
 def test_too_few_drafts_and_tokens_say_so_too() -> None:

@@ -24,7 +24,6 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import VERIFY
 from specref.contracts.tree_rules import as_verifier
 from specref.models import Model, as_float
-from specref.report import kit
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -231,11 +230,6 @@ def test_planted_bugs_are_found(bug: str) -> None:
     assert failing(report) == {killer}, report
 
 
-def test_no_other_check_finds_what_acts_in_one_situation() -> None:
-    verify, killer = BUGS["eight drafts"]
-    assert failing(judged(verify)) == {killer}
-
-
 @pytest.mark.strata
 def test_checks_of_laws_do_not_apply_whatever_fails_before_them() -> None:
     """They are not `not_run`: nothing that is mended would have them run."""
@@ -277,14 +271,6 @@ def test_shapes_that_are_asked_for_are_judged_greedily_too(
     assert failure.message.startswith("own-shape, V = 77, 5 rows, call 0")
 
 
-@pytest.mark.strata
-def test_who_asks_for_the_check_of_laws_at_these_shapes_is_told_why_it_does_not_apply() -> None:
-    asked = {"only": ["strata/own-shape"], "shapes": [SHAPE]}
-    (line,) = kit.not_applicable(judged(verifying(), **asked))
-    assert line.endswith("checks named greedy judge it: strata/own-shape")
-    assert kit.not_applicable(judged(verifying(), only=["strata/own-shape"])) == []
-
-
 def test_pairs_of_strata_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_in(monkeypatch, "many-drafts", "int32-ids")
     both = crossed(*(NAMED[name] for name in ("many-drafts", "int32-ids")))
@@ -298,32 +284,9 @@ def test_pairs_of_strata_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch
     assert failure.message.startswith(f"{both.name}, V = ")
 
 
-def test_situations_of_what_is_not_taken_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_in(monkeypatch, "one-draft", "strided-arrays", "transposed-arrays")
-
-    def plain_arrays(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
-        if not p.flags["C_CONTIGUOUS"]:
-            raise TypeError("p is strided")
-        return verifying()(p, q, drafts, rng=rng)
-
-    report = judged(plain_arrays, only=["boundary/greedy-situations"])
-    assert report.exit_code == 0, report
-    (passed,) = report.results
-    assert passed.not_tried == tuple(
-        f"with {kind} arrays (raises TypeError)" for kind in ("strided", "transposed")
-    )
-
-
 def test_every_check_of_greedy_decoding_finds_a_bug() -> None:
     drafts = {one.id for one in GREEDY if VERIFY in one.contracts}
     assert drafts <= {killer for _, killer in BUGS.values()}
-
-
-def test_a_failure_says_what_argmax_gives() -> None:
-    report = judged(verifying(given=of_q), only=["boundary/greedy-blocks"])
-    (result,) = report.failures
-    assert "the argmax of each of the target's rows gives [" in result.message
-    assert "target_probs" in result.evidence
 
 
 def test_without_the_claim_nothing_of_it_is_asked() -> None:
@@ -457,18 +420,6 @@ def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
     assert failure.message.startswith(stratum)
 
 
-@pytest.mark.deep
-def test_trees_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
-    def wrong(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
-        at = p.shape[2] == 77 and p.dtype == np.float32
-        return greedy_tree(np.roll(p, at, axis=2), q, drafts, parents, rng=rng)
-
-    asked: dict[str, Any] = {"only": ["boundary/greedy-situations"], "shapes": [SHAPE]}
-    assert judged(wrong, contract="tree", **asked).exit_code == 0
-    (failure,) = judged(wrong, contract="tree", dtypes=["float32"], **asked).failures
-    assert failure.message.startswith("own-shape, ")
-
-
 def test_near_ties_are_no_ties_in_trees_steps_and_loops() -> None:
     def half(array: Floats) -> Floats:
         rounded = array.astype(np.float16).astype(np.float64)
@@ -550,18 +501,6 @@ def test_steps_are_judged_greedily_in_situations() -> None:
     asked: dict[str, Any] = {"contract": "step", "only": ["boundary/greedy-steps"]}
     (failure,) = check(of_drafter_then, greedy=True, **asked).failures
     assert failure.message.startswith("step-many-drafts, V 6, context 2, lookahead ")
-
-
-@pytest.mark.deep
-def test_steps_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
-    def wrong(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
-        models = (drafter, target) if len(target.vocabulary) == 77 else (target, drafter)
-        return greedy_step(*models, context, lookahead, rng)
-
-    asked: dict[str, Any] = {"contract": "step", "only": ["boundary/greedy-steps"]}
-    assert judged(wrong, **asked).exit_code == 0
-    (failure,) = judged(wrong, shapes=[Shape(77, 3, 1)], **asked).failures
-    assert failure.message.startswith("own-shape, V 77, context 3, lookahead 3: token ")
 
 
 def test_a_greedy_step_that_goes_on_after_eos_is_found() -> None:

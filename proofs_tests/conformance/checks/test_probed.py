@@ -186,13 +186,6 @@ def test_a_search_that_does_not_end_is_not_waited_for(monkeypatch: pytest.Monkey
     assert "more than 2,666 calls for numbers in 40 runs" in probed.message
 
 
-def test_low_precision_is_not_tried() -> None:
-    pytest.importorskip("torch")
-    claimed = capable(arrays="torch", dtype="bfloat16")(partial(verify))
-    for result in results(claimed).values():
-        assert result.message == "low precision: the distribution is not exact"
-
-
 # Of steps and loops.
 
 Share = Callable[[Any, int, int], float]
@@ -398,21 +391,6 @@ def test_drawing_leaves_seconds_for_laws() -> None:
     }
 
 
-@pytest.mark.parametrize(("given", "allowed"), [(None, 60), (600, 60), (12, 12), (1, 5)])
-def test_the_seconds_of_a_law(
-    given: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = list[float]()
-
-    def probing(*given: Any, seconds: float, **options: Any) -> Any:
-        asked.append(seconds)
-        return checks.ProbedBlock({}, {}, 0.0, 0.0, {}, None, {})
-
-    monkeypatch.setattr(checks, "probe_tokens", probing)
-    check(stepping(right), contract="step", only=["joint/probed-ending"], seconds=given)
-    assert asked == [allowed]
-
-
 def test_a_step_that_hangs_in_its_first_call_is_not_waited_for() -> None:
     def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
         time.sleep(5)
@@ -427,31 +405,6 @@ def test_a_step_that_ends_the_program_is_broken() -> None:
 
     (result,) = check(step, contract="step", only=["joint/probed"], blocking=False).results
     assert (result.status, result.finding) == (Status.FAILED, Finding.CONTRACT)
-
-
-def test_assumptions_are_told() -> None:
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
-        own = np.random.default_rng(rng.integers(2**63))
-        return stepping(right)(target, drafter, context, lookahead, own)
-
-    found = outcomes(step, "step")["joint/probed"]
-    assert found.status == Status.PASSED
-    (told,) = found.evidence["assumptions"]
-    assert told.startswith("seeds drawn by Generator.integers")
-
-
-@pytest.mark.deep
-def test_what_has_to_be_searched_for_is_given_up_soon() -> None:
-    """Coins that are plain floats are not traced."""
-
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
-        here = partial(right, target.vocabulary, lookahead)
-        coin = lambda _: float(rng.random())  # noqa: E731
-        return blocks(target, drafter, context, lookahead, picked(rng), coin, here)
-
-    found = outcomes(step, "step")
-    assert {one.status for one in found.values()} == {Status.NOT_APPLICABLE}
-    assert found["joint/probed"].message == "cannot be probed: more than max_runs = 1500 runs"
 
 
 def test_steps_and_loops_in_low_precision_are_not_tried() -> None:

@@ -1,18 +1,12 @@
 """Strata of steps, texts and trees: what each finds, what is refused, and what is bet on."""
 
-import math
-import re
-import time
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from specref.adapters import reference
 from specref.algorithms import slem, standard
 from specref.algorithms.decoding import decode
 from specref.chance import Sampled
-from specref.cli import main
 from specref.conformance.checks.strata import LEAST, cells_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
@@ -26,7 +20,7 @@ from specref.conformance.strata.calls import (
     vocabulary_of,
 )
 from specref.conformance.strata.campaign import Campaign
-from specref.conformance.strata.laws import FEATURES, WORDS, drawn_pool
+from specref.conformance.strata.laws import FEATURES, drawn_pool
 from specref.conformance.strata.shape import CallShape, TreeShape, tree_shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
@@ -169,51 +163,11 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     assert "strata/one-draft" in others
 
 
-@pytest.mark.deep
-def test_what_the_strata_promise_is_about_the_distance_that_was_asked_for():
-    assert one_stratum("text-prompts", text).evidence["detectable_shift"] < 0.06
-    assert one_stratum("text-prompts", text, detect_tv=0.02).evidence["detectable_shift"] < 0.025
-
-
-@pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
-def test_few_tokens_are_inconclusive(name):
-    result = one_stratum(name, CLEAN[CONTRACT_OF[name]], trials=20)
-    assert result.status == Status.INCONCLUSIVE
-    assert "too few to see much" in result.message
-
-
-@pytest.mark.deep(one_in=6)
-@pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
-def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(name, monkeypatch):
-    sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
-    usual = one_stratum(name, sampler, **options)
-    monkeypatch.setattr("specref.conformance.strata.campaign.SUSPECT", -math.inf)
-    longer = one_stratum(name, sampler, **options)
-    assert (usual.status, longer.status) == (Status.PASSED, Status.PASSED)
-    drawn = [tokens_of(one.message) for one in (usual, longer)]
-    assert 2.5 < drawn[1] / drawn[0] < 5  # whole rounds
-
-
-def tokens_of(message):
-    """How many tokens a stratum says that it has drawn."""
-    return int(re.search(r"([\d,]+) tokens", message)[1].replace(",", ""))
-
-
 @pytest.mark.parametrize("claims", [{"ragged": False}, {"batch": 1}])
 def test_trees_are_not_mixed_where_a_call_has_one_shape(claims):
     result = one_stratum("tree-mixed", CLEAN["tree"], claims=claims)
     assert result.status == Status.NOT_APPLICABLE
     assert result.message.endswith("different trees in one call")
-
-
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("name", ["step-contexts", "text-ending", "tree-many-nodes"])
-def test_results_depend_on_the_seed_alone(name):
-    sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
-    first, again = (one_stratum(name, sampler, seed=3, **options) for _ in range(2))
-    assert first.evidence == again.evidence
-    other = one_stratum(name, sampler, seed=4, **options)
-    assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
 
 
 def remembering(tokens):
@@ -268,17 +222,6 @@ def test_texts_of_another_length_break_the_contract(sampler, name, message):
     result = one_stratum(name, sampler)
     assert result.finding == Finding.CONTRACT
     assert message in result.message
-
-
-def test_errors_name_the_shape_not_the_context():
-    def raising(target, drafter, context, lookahead, rng):
-        if len(context) > 500:
-            raise KeyError("page 512")
-        return standard.step(target, drafter, context, lookahead, Sampled(rng))
-
-    result = one_stratum("step-contexts", raising)
-    assert result.finding == Finding.CONTRACT
-    assert "KeyError: 'page 512' (at V 8, context 513, lookahead 3)" in result.message
 
 
 def reading(context_of):
@@ -517,11 +460,6 @@ def test_trees_have_the_laws_of_their_paths(ragged):
     assert at == len(found.token)
 
 
-def test_every_feature_has_words():
-    assert list(WORDS) == list(FEATURES)
-    assert len(set(WORDS.values())) == len(WORDS)
-
-
 def test_campaigns_of_other_places_name_them():
     pool = drawn_pool(np.random.default_rng(1), 8, 4)
     shape = CallShape(8, 0, 1)
@@ -581,39 +519,6 @@ def test_own_shapes_of_trees_are_judged():
 def test_shapes_that_a_contract_does_not_have_are_refused(contract, options, message):
     with pytest.raises(ValueError, match=message):
         check(CLEAN[contract.name], contract=contract, only=["strata/own-shape"], **options)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("name", "sizes", "expected"),
-    [
-        ("transformers-generate-sd", ["--vocabulary", "9"], "expected none under the contract"),
-        ("reference", ["--batch", "3"], "batch = 3: expected 1 under the contract step"),
-    ],
-)
-def test_the_command_refuses_them_too(name, sizes, expected):
-    pytest.importorskip("transformers")
-    refused = CliRunner().invoke(main, ["check", name, "--only", "strata/own-shape", *sizes])
-    assert refused.exit_code == 2
-    assert expected in " ".join(refused.output.split())
-
-
-def test_the_command_judges_a_step_at_its_own_shape():
-    sizes = ["--vocabulary", "30", "--lookahead", "2", "--trials", "1500"]
-    done = CliRunner().invoke(
-        main, ["check", "reference", "-v", "--only", "strata/own-shape", *sizes]
-    )
-    assert done.exit_code == 0
-    assert "V 30; context 3; lookahead 2" in " ".join(done.output.split())
-
-
-@pytest.mark.parametrize("name", ["text-ending", "tree-no-laws"])
-def test_seconds_end_a_stratum(name):
-    started = time.process_time()
-    result = one_stratum(name, CLEAN[CONTRACT_OF[name]], seconds=0.5)
-    assert result.status in (Status.PASSED, Status.INCONCLUSIVE)
-    assert result.evidence["tokens"] > 0
-    assert time.process_time() - started < 10
 
 
 class Caching:

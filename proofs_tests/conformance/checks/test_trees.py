@@ -22,23 +22,18 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.greedy import greedy_texts
 from specref.conformance.diagnosis.laws import TREES, compared_with
-from specref.conformance.judge import Judge
-from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.conformance.strata.table import OWN, TREE_STRATA
 from specref.contracts.batch import (
     NO_NODE,
     ROOT,
-    Batch,
     TreeBatch,
-    as_tree,
     batch_of_one,
     read_answer,
 )
-from specref.contracts.capabilities import Capabilities, capable
-from specref.contracts.contract import Contract, Subject
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import rows
 from specref.contracts.table import TREE, VERIFY, signed
@@ -51,7 +46,7 @@ from specref.contracts.tree_fixtures import (
     sample_trees,
     tree_place,
 )
-from specref.contracts.tree_rules import as_verifier, law, one_row, read, tree_step
+from specref.contracts.tree_rules import as_verifier, law, one_row, read
 from specref.models import iid_model
 from specref.probing.trees import probe_trees
 from specref.proofs.exact import completed
@@ -93,7 +88,6 @@ def statuses(report: Report) -> dict[str, str]:
     return {r.id: str(r.status) for r in report.results if r.id in SAMPLED}
 
 
-BY_ID = {one.id: one for one in CHECKS}
 SAMPLED = {one.id for one in CHECKS if TREE in one.contracts} - {g.id for g in GREEDY}
 
 
@@ -109,13 +103,6 @@ RAGGED = TreeBatch(
     np.zeros(2, dtype=np.int64),
     np.array([[ROOT, 0], [ROOT, NO_NODE]]),
 )
-
-
-def test_depths_and_the_longest_blocks() -> None:
-    assert ONE.depths.tolist() == [[1, 1, 1, 2, 3]]
-    assert (ONE.most.tolist(), RAGGED.most.tolist()) == ([4], [3, 2])
-    empty = batch_of_one([], [], ABC[:1])
-    assert empty.most.tolist() == [1]
 
 
 @pytest.mark.parametrize("width", [3, 4, 6])
@@ -301,13 +288,6 @@ def test_traversal_that_claims_to_be_topdown_is_named() -> None:
     assert compared_with("traversal").keys() == TREES.keys() - {"tree-traversal"}
 
 
-@pytest.mark.usefixtures("undiagnosed")
-def test_without_a_rule_any_lossless_one_will_do() -> None:
-    report = judged(as_verifier(traversal.verify), tv=0.3)
-    assert failing(report) == set()
-    assert "declares no rule" in message(report, "acceptance/siblings")
-
-
 # The sampler of the docs, and what may be wrong with such code.
 
 
@@ -421,18 +401,6 @@ def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
         )
 
 
-@pytest.mark.deep
-@pytest.mark.usefixtures("undiagnosed")
-def test_a_failure_where_siblings_differ_says_nothing_of_repeats() -> None:
-    report = judged(target_only_but_wrong, ["joint/likeliest"], tv=0.2)
-    assert failing(report) == {"joint/likeliest"}
-    assert "repeat" not in message(report, "joint/likeliest")
-
-
-def target_only_but_wrong(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
-    return target_only(p**2 / (p**2).sum(axis=2, keepdims=True), q, drafts, parents, rng=rng)
-
-
 # Claims.
 
 
@@ -520,50 +488,6 @@ def test_coins_come_one_for_each_node() -> None:
     assert report.failures == ()
 
 
-def test_a_rule_of_one_chain_has_no_step_over_trees() -> None:
-    with pytest.raises(ValueError, match=r"rule = 'standard': expected one of .*topdown"):
-        tree_step("standard")
-
-
-@pytest.mark.parametrize(
-    ("contract", "rule"), [("tree", "standard"), ("tree", "block"), ("verify", "topdown")]
-)
-def test_a_rule_of_another_contract_is_refused(contract: str, rule: str) -> None:
-    with pytest.raises(ValueError, match=f"rule = '{rule}': the contract {contract} has one of"):
-        check(sampler(), contract=contract, algorithm=rule, only=["smoke/answers"])
-
-
-@pytest.mark.parametrize("contract", ["drafter", "metrics"])
-def test_who_verifies_nothing_has_no_rule(contract: str) -> None:
-    with pytest.raises(ValueError, match=f"the contract {contract} has no rule"):
-        check(sampler(), contract=contract, algorithm="standard")
-
-
-def test_alpha_is_shared_by_all_statistical_checks_of_trees() -> None:
-    asking = [one.id for one in CHECKS if one.statistical and TREE in one.contracts]
-    stages = ("joint", "acceptance", "independence/rows")
-    on_fixtures = [
-        f"{stage}{'-' if '/' in stage else '/'}{name}"
-        for stage in stages
-        for name in TREE_FIXTURES
-    ]
-    strata = [f"strata/{name}" for name in (OWN, *(one.name for one in TREE_STRATA))]
-    assert sorted(asking) == sorted([*on_fixtures, *strata])
-
-
-def test_false_alarms_are_as_rare_as_declared() -> None:
-    """40 runs at alpha 0.2: more than 20 alarms have probability below 1e-5 if it holds."""
-    verify = capable(rule="topdown")(sampler())
-    only = ["joint/likeliest", "acceptance/likeliest", "independence/rows-likeliest"]
-    alarms = 0
-    for seed in range(40):
-        subject = Subject(verify, Capabilities(rule="topdown"))
-        options = CheckOptions(contract=TREE, alpha=0.2, seed=seed, trials=400)
-        judge = Judge(subject, options, checks=3)
-        alarms += any(BY_ID[id_].run(judge).status == Status.FAILED for id_ in only)
-    assert alarms <= 20
-
-
 # Without sampling.
 
 
@@ -586,12 +510,6 @@ def test_randomness_that_cannot_be_interpreted_is_not_applicable() -> None:
 trees_verify = as_verifier(topdown.verify)
 
 
-def test_a_ragged_batch_of_chains_is_one_of_trees() -> None:
-    plain = {name: array for name, array in vars(RAGGED).items() if name != "parents"}
-    given = as_tree(Batch(**plain))
-    assert given.parents.tolist() == [[ROOT, 0], [ROOT, NO_NODE]]
-
-
 def test_a_tree_that_is_probed_is_known_by_its_tokens_and_parents() -> None:
     p, q = (iid_model(Vocabulary("ab"), [0.25, 0.75]) for _ in range(2))
     verifier = TreeVerifier(as_verifier(topdown.verify), Capabilities())
@@ -606,13 +524,6 @@ def test_probed_edges_take_narrow_answers() -> None:
     report = judged(target_only, ["boundary/zero-coin", "boundary/empty-residual"])
     assert report.failures == ()
     assert report.counts["passed"] == 2
-
-
-def test_a_chain_is_a_tree() -> None:
-    batch = as_tree(RAGGED)
-    assert batch is RAGGED
-    places = tree_place((), (1, 1)).template
-    assert places == ((ROOT,), (0,))
 
 
 @pytest.mark.deep

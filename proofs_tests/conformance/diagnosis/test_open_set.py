@@ -51,7 +51,7 @@ def sampled(laws: Sequence[Law | None], seed: int) -> list[Observed]:
 @cache
 def of_stranger(name: str) -> Diagnosis:
     laws = [law_of(BUGS[name].step, place) for place in PLACES]
-    return diagnose(sampled(laws, list(BUGS).index(name)), LIBRARY, laws=laws_compared(RULE))
+    return diagnose(sampled(laws, list(BUGS).index(name)), laws_compared(RULE))
 
 
 @cache
@@ -59,14 +59,14 @@ def of_known(name: str) -> tuple[Diagnosis, Diagnosis]:
     """With the bug in the library, and without it."""
     known = [laws_compared(RULE).of(place).entries.get(name) for place in PLACES]
     blocks = sampled(known, KNOWN.index(name))
-    whole = diagnose(blocks, LIBRARY, laws=laws_compared(RULE))
+    whole = diagnose(blocks, laws_compared(RULE))
     twins = next((set(c.ids) for c in whole.candidates if name in c.ids), {name})
     rest = {
         other: entry
         for other, entry in LIBRARY.items()
         if other not in twins and family(other) != family(name)
     }
-    return whole, diagnose(blocks, rest, laws=Fewer(rest))
+    return whole, diagnose(blocks, Fewer(rest))
 
 
 def test_bugs_outside_the_zoo_are_none_of_its_entries() -> None:
@@ -194,7 +194,7 @@ def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
         for a, b in zip(law, clean, strict=True)
     ]
     assert max(apart) > 0.005
-    best = diagnose(sampled(law, 5), LIBRARY, laws=laws_compared(RULE)).candidates[0]
+    best = diagnose(sampled(law, 5), laws_compared(RULE)).candidates[0]
     assert entry.id in best.ids
     assert best.fits
 

@@ -12,7 +12,7 @@ BUG, OTHER = MUTANTS["residual-is-q"], MUTANTS["stale-q-row"]
 CONTROL = next(iter(CONTROLS.values()))
 FITS = Candidate((BUG,), (1.0,), 2.0, 123.45, 0.0, True, False, 0.01)
 LESS = Candidate((OTHER,), (1.0,), math.inf, 3.0, 9.0, False, False, 0.1234)
-FOUND = Diagnosis((FITS, LESS), "blocks", trials=20_000, cases=3, alpha=1e-6, enough=20_000)
+FOUND = Diagnosis((FITS, LESS), "blocks", trials=20_000, cases=3, enough=20_000)
 
 
 def test_what_fits_is_known_and_what_comes_near_resembles() -> None:

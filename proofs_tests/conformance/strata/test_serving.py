@@ -13,7 +13,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.campaign import Campaign
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.strata.shape import Box, Shape, tried
+from specref.conformance.strata.shape import Box
 from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
@@ -215,13 +215,6 @@ def test_trees_over_128k_tokens_are_tried() -> None:
     assert right.status == Status.PASSED, right.message
 
 
-def test_drawn_trees_have_every_depth() -> None:
-    found = one("strata/tree-drawn-shapes", reference.verify_tree, "tree")
-    assert found.status == Status.PASSED, found.message
-    trees = [entry.split("/")[1] for entry in found.evidence["tried"].split(", ")]
-    assert [tree.count("×") + 1 for tree in trees[-9:]] == list(range(1, 10))
-
-
 def test_drawn_shapes_depend_on_the_seed_alone() -> None:
     (stratum,) = (one for one in STRATA if one.name == "drawn-shapes")
     shapes = [stratum.with_drawn(np.random.default_rng(seed)).shapes for seed in (1, 1, 2)]
@@ -240,11 +233,6 @@ def test_shapes_over_seeds_cover_the_box() -> None:
     assert {size for size, _, _ in drawn} == set(range(2, 33))
     assert {batch for _, _, batch in drawn} == set(range(1, 9))
     assert [lookahead for _, lookahead, _ in drawn[:4]] == [1, 2, 1, 2]
-
-
-def test_values_are_listed_only_where_all_of_them_meet() -> None:
-    assert tried([Shape(5, 1, 4), Shape(8, 1, 4)]) == "V 5, 8; lookahead 1; batch 4"
-    assert tried([Shape(8, 2, 4), Shape(5, 1, 4)]) == "V/lookahead/batch 8/2/4, 5/1/4"
 
 
 def test_a_line_lists_the_temperatures_that_requests_had() -> None:

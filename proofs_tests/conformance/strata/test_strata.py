@@ -1,7 +1,5 @@
 """Strata: what is judged in each, what is not, and what a report says of it."""
 
-import hashlib
-import io
 import math
 import operator
 import re
@@ -9,7 +7,6 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from specref.batched import verifier
 from specref.cli import main
@@ -21,17 +18,9 @@ from specref.conformance.strata import batches, calls, campaign
 from specref.conformance.strata.batches import drawn
 from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
-    DRAFTERS,
-    FEATURES,
-    ORDERS,
-    ORDINARY,
-    SETS,
-    TARGETS,
-    USUAL,
     drawn_pool,
 )
 from specref.conformance.strata.shape import Shape
-from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.table import RAGGED
@@ -44,8 +33,7 @@ from specref.contrib.selftest.triggers import (
     triggered,
 )
 from specref.examples.correct import verify as correct
-from specref.report.kit import kit_record, kit_report
-from specref.report.kit_html import kit_html
+from specref.report.kit import kit_record
 
 pytestmark = pytest.mark.strata
 BUGS = {bug.id: bug for bug in (*BASE_BUGS, *MASKING, *PADDING)}
@@ -102,13 +90,6 @@ SERVING = (
     "laws-repeated",
     "laws-in-turn",
 )
-
-
-def printed(report):
-    """A report in one line."""
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(kit_report(report))
-    return " ".join(console.export_text().split())
 
 
 def one_stratum(name, verify, **options):
@@ -188,15 +169,6 @@ def test_what_a_sampler_does_not_take_is_not_applicable(name, claims, why):
     assert (result.status, result.message) == (Status.NOT_APPLICABLE, why)
 
 
-@pytest.mark.deep
-def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
-    report = check(without_rare_tokens, only=["strata/laws-rare"], one_hot=False)
-    assert (report.exit_code, report.diagnosis) == (1, None)
-    assert "No known bug is named: they are distinguished by blocks" in printed(report)
-    assert "No known bug is named: they are distinguished by blocks" in kit_html([report])
-    assert "No known bug is named" not in printed(check(verifier(), only=["strata/laws-flat"]))
-
-
 @pytest.fixture(scope="module")
 def clean():
     return check(verifier(), only=["strata/"])
@@ -221,15 +193,6 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
     assert (
         f"in {len(found)} situations shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
     )
-
-
-@pytest.mark.deep
-def test_shapes_that_engines_ship_are_tried(clean):
-    shapes = " ".join(" ".join(r.evidence.get("by_shape", ())) for r in clean.results)
-    for part in ("lookahead 1,", "lookahead 3,", "lookahead 5,", "lookahead 8,", "batch 1,",
-                 "batch 4,", "batch 32,", "batch 256,", "V 32,000", "V 128,256", "V 151,936",
-                 "V 262,144"):  # fmt: skip
-        assert part in shapes
 
 
 @pytest.mark.deep
@@ -341,12 +304,6 @@ def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkey
     assert 2.5 < drawn[1] / drawn[0] < 5  # whole rounds
 
 
-def test_few_trials_are_inconclusive():
-    result = one_stratum("laws-rare", verifier(), trials=10)
-    assert result.status == Status.INCONCLUSIVE
-    assert "too few to see much" in result.message
-
-
 @pytest.mark.deep
 def test_the_first_call_of_all_is_judged():
     ids = ["smoke/answers", "strata/first-call"]
@@ -386,24 +343,6 @@ def test_a_bug_that_acts_where_two_strata_meet_is_found_by_their_pair():
     assert result.status == Status.FAILED
     assert result.message.startswith("many-drafts, no-laws: ")
     assert result.evidence["pair"] == "many-drafts, no-laws"
-
-
-def test_pairs_depend_on_the_seed_and_differ():
-    drawn = {seed: drawn_pairs(np.random.default_rng(seed), 3) for seed in range(20)}
-    assert all(len({one.name for one in pairs}) == 3 for pairs in drawn.values())
-    assert len({tuple(one.name for one in pairs) for pairs in drawn.values()}) == 20
-
-
-def test_a_first_call_may_be_of_half_as_many_rows():
-    result = one_stratum("first-call", capable(batch=1_024)(verifier()))
-    assert result.status == Status.PASSED
-    assert result.evidence["rows"] == 1_024
-
-
-def test_one_call_of_a_few_rows_is_not_judged():
-    result = one_stratum("first-call", capable(batch=16)(verifier()))
-    assert result.status == Status.NOT_APPLICABLE
-    assert result.message == "takes 16 rows a call: too few to judge one call"
 
 
 def int64_alone(target_probs, draft_probs, draft_tokens, *, rng):
@@ -468,10 +407,6 @@ def test_tokens_of_coarse_uniforms_come_again_too_soon(bits):
     result = one_stratum("laws-fine", coarse(bits))
     assert result.status == Status.FAILED
     assert "too many tokens that were given before for the same row of p," in result.message
-
-
-def test_tokens_of_fine_uniforms_do_not():
-    assert one_stratum("laws-fine", coarse(40)).status == Status.PASSED
 
 
 def at_300(at):
@@ -540,130 +475,6 @@ def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypa
 def test_shapes_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         check(verifier(), only=["strata/own-shape"], **options)
-
-
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("size", [2, 5, 37, 1_000, 70_000])
-def test_pools_are_laws_and_know_the_means_of_their_features(size):
-    pool = drawn_pool(np.random.default_rng(1), size, 14)
-    for laws in (pool.p, pool.q):
-        assert laws.sum(axis=1) == pytest.approx(np.ones(14))
-        assert (laws >= 0).all()
-    pair, token = np.repeat(np.arange(14), size), np.tile(np.arange(size), 14)
-    values = pool.features(pair, token, np.zeros(len(pair), dtype=bool))
-    values = values.reshape(14, size, len(FEATURES))
-    mean = np.einsum("ij,ijk->ik", pool.p, values)
-    assert mean == pytest.approx(pool.mean, abs=1e-12)
-    square = np.einsum("ij,ijk->ik", pool.p, values**2)
-    assert square - mean**2 == pytest.approx(pool.variance, abs=1e-12)
-    again, seen = token % 3 == 1, np.where(token % 3 == 1, 0.25, 0.75)
-    assert (pool.features(pair, token, again)[:, -1] == again).all()
-    means, variances = pool.expected(pair, seen)
-    assert (means[:, :-1] == pool.mean[pair, :-1]).all()
-    assert (variances[:, :-1] == pool.variance[pair, :-1]).all()
-    assert (means[:, -1] == seen).all()
-    assert (variances[:, -1] == 0.1875).all()
-
-
-def test_every_family_of_laws_meets_every_other():
-    pool = drawn_pool(np.random.default_rng(1), 50, len(ORDINARY) * len(USUAL))
-    distinct = np.unique(np.hstack([pool.p.round(9), pool.q.round(9)]), axis=0)
-    # Of a flat target three drafters are flat, too.
-    assert len(distinct) == len(pool.p) - 2
-    assert set(TARGETS) - set(ORDINARY) == {"certain", "close"}
-    assert set(DRAFTERS) - set(USUAL) == {"same", "trimmed", "sure", "astray"}
-    # Each set is neither empty nor everything under some law of the small or the large pools.
-    known = pool.variance.max(axis=0) > 0
-    large = drawn_pool(np.random.default_rng(1), 70_000, 14).variance.max(axis=0) > 0
-    assert (known | large)[: len(SETS)].all()
-
-
-def digest(value):
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
-
-
-LAWS = {
-    "zipf": "b49ea17b7a44",
-    "steep": "a5e9cd73366c",
-    "flat": "6e8083a71519",
-    "peaked": "9cc15c458d81",
-    "confident": "fcc5dfa30fd6",
-    "long tail": "7a5963d89a01",
-    "truncated": "c8bb38e275e0",
-    "certain": "9cf1047054aa",
-    "close": "7a40f08a9d30",
-    "near": "69a2a8f5e2a8",
-    "sharp": "6bd25b7b1fcc",
-    "wide": "ba08e1aca37e",
-    "wrong": "dc1703ecfecd",
-    "cut": "f24536cb64c0",
-    "without": "62dec950d635",
-    "other": "b3f4225f1338",
-    "same": "a7d719599f8d",
-    "trimmed": "f618bd0f6de0",
-    "sure": "1124c52e0618",
-    "astray": "d47bca2801b9",
-}
-
-
-@pytest.mark.parametrize("family", [*TARGETS, *DRAFTERS])
-def test_families_of_laws_are_those_on_record(family):
-    """At sizes below and above the numbers in their definitions."""
-    laws = []
-    for size in (5, 70, 130):
-        if family in TARGETS:
-            laws.append(TARGETS[family](size))
-        else:
-            p = TARGETS["zipf"](size)
-            laws.append(DRAFTERS[family](p / p.sum(), np.random.default_rng(size)))
-    assert digest([[f"{mass:.6f}" for mass in law] for law in laws]) == LAWS[family]
-
-
-@pytest.mark.parametrize(
-    ("size", "ends", "block"),
-    [
-        (70_000, [0, 256, 1_023, 35_000, 65_536, 69_631, 69_632, 69_998, 69_999], 368),
-        (2_048, [0, 256, 1_023, 1_024, 2_046, 2_047], 0),
-        (1_030, [0, 256, 515, 1_023, 1_024, 1_028, 1_029], 6),
-        (5, [0, 2, 3, 4], 5),
-    ],
-)
-def test_likely_tokens_have_ids_at_ends_and_in_the_last_block(size, ends, block):
-    for order, first in zip(ORDERS, ([], ends, range(size - block, size)), strict=True):
-        ids = order(size, np.random.default_rng(1)).tolist()
-        assert sorted(ids) == list(range(size))
-        assert sorted(ids[: len(first)]) == list(first)
-        assert ids != order(size, np.random.default_rng(2)).tolist()
-
-
-IDS = {
-    "argmax p": "p == p.max(axis=1, keepdims=True)",
-    "argmax q": "q == q.max(axis=1, keepdims=True)",
-    "p > q, rank > 1,024": "(p > q) & (p - q < np.sort(p - q, axis=1)[:, [-1024]])",
-    "id 0": "id == 0",
-    "odd id": "id % 2 == 1",
-    "id >= 1,024": "id >= 1024",
-    "id >= 65,536": "id >= 65536",
-    "last id": "id == V - 1",
-    "last 8 ids": "id >= V - 8",
-    "V % 8 last ids": "id >= V - V % 8",
-    "V % 1,024 last ids": "id >= V - V % 1024",
-    "last end id": "id == 50_257",
-    "end id before": "id == 50_256",
-}
-
-
-def test_a_set_has_the_tokens_that_its_name_says():
-    """At the bounds themselves, too."""
-    ids = np.arange(70_002)
-    p = np.resize([0.0, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.25], len(ids))[None]
-    q = np.resize([0.0, 0.25, 1e-3, 5e-4], len(ids))[None] + p * np.resize([0.5, 1, 2, 10], (5, 1))
-    q[0, :99], p = 0, np.resize(p, q.shape)
-    names = {"p": p, "q": q, "id": ids, "V": len(ids), "np": np}
-    for name, chosen in SETS.items():
-        rule = IDS.get(name, re.sub(r"(\d+)p", r"\1 * p", name.replace(" = ", " == ")))
-        expected = np.broadcast_to(eval(rule, names), p.shape)
-        assert (np.broadcast_to(chosen(p, q, ids), p.shape) == expected).all(), name
 
 
 NUMBERED = (

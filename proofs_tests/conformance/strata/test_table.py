@@ -7,27 +7,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from proofs_tests.pages import strata as pages
 from specref.adapters import reference
 from specref.conformance.public import check
-from specref.conformance.strata import laws
 from specref.conformance.strata.table import (
-    LONGEST_TEXT,
     STEP_STRATA,
     STRATA,
     TEXT_STRATA,
     TREE_STRATA,
-    UNTRIED,
 )
-from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_report, nowhere
 from specref.report.kit_html import kit_html
-
-
-def test_every_family_is_described() -> None:
-    assert list(pages.TARGETS) == list(laws.TARGETS)
-    assert list(pages.DRAFTERS) == list(laws.DRAFTERS)
 
 
 def test_names_are_of_one_stratum() -> None:
@@ -35,14 +25,6 @@ def test_names_are_of_one_stratum() -> None:
         one.name for table in (STRATA, STEP_STRATA, TEXT_STRATA, TREE_STRATA) for one in table
     ]
     assert len(names) == len(set(names))
-
-
-def test_limits_are_those_of_the_tables() -> None:
-    assert set(UNTRIED) <= set(CONTRACTS)
-    assert UNTRIED["verify"][0] == (
-        "more than 262,144 tokens of a vocabulary, 33 drafts, 8,192 rows"
-    )
-    assert UNTRIED["text"][0].startswith(f"more than {LONGEST_TEXT} tokens of a text")
 
 
 @pytest.mark.deep

@@ -3,9 +3,8 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from numbers import Integral
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 from specref.algorithms.decoding import Step
 from specref.contracts.tree_rules import TreeStep, tree_step
@@ -16,19 +15,12 @@ from specref.vocabulary import Tokens
 from specref.zoo import ALL, MUTANTS, OPERATORS, Entry
 from specref.zoo.verifier_operators import variants
 
-View: TypeAlias = Literal["boundary", "stream"]
-
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The blocks or texts that a sampler emitted on one case.
+    """The blocks that a sampler emitted on one case.
 
-    * `name`: Name of the case.
-    * `context`: Target token ids.
     * `blocks`: {block: count}, as they were emitted, not completed.
-    * `view`: Whether `blocks` holds the blocks of single iterations, or texts of many.
-    * `tokens`: In view "stream": the length of each text, unless it ends with EOS. By default the
-      length of the longest.
     * `options`: Further arguments of a rule: the shape of its tree.
     """
 
@@ -38,87 +30,46 @@ class Observed:
     context: Tokens
     lookahead: int
     blocks: Mapping[Tokens, int]
-    view: View = "boundary"
-    tokens: int | None = None
     options: tuple[tuple[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.view not in get_args(View):
-            raise ValueError(f"view = {self.view!r}: expected one of {get_args(View)}")
-        if self.view == "boundary" and self.tokens is not None:
-            raise ValueError(f"tokens = {self.tokens}: expected None, unless view is 'stream'")
-        size = len(self.target.vocabulary)
-        for block, count in self.blocks.items():
-            if not isinstance(count, Integral) or not all(isinstance(x, Integral) for x in block):
-                raise TypeError(f"blocks[{block!r}] = {count!r}: expected integers")
-            if count < 0:
-                raise ValueError(f"blocks[{block}] = {count}: expected a count >= 0")
-            if not block or not all(0 <= x < size for x in block):
-                raise ValueError(
-                    f"blocks has {block}: expected at least one token id, each < {size}"
-                )
-        if not self.trials:
-            raise ValueError(f"blocks of case {self.name!r} is empty: expected at least one")
-        for text in self.blocks if self.view == "stream" else ():
-            whole = len(text) == self.length or self.target.vocabulary.ends(text)
-            if not whole or len(text) > (self.length or 0):
-                raise ValueError(
-                    f"blocks has the text {text}: expected {self.length} tokens, or EOS"
-                )
 
     @property
     def trials(self) -> int:
-        """The number of blocks or texts."""
+        """The number of blocks."""
         return sum(self.blocks.values())
-
-    @property
-    def length(self) -> int | None:
-        """The number of tokens of a text; None for blocks."""
-        if self.view == "boundary":
-            return None
-        return max(map(len, self.blocks)) if self.tokens is None else self.tokens
 
 
 Law = dict[Tokens, float]
 MAX_PATHS = 12_000
+"""The most random paths of one rule on one case."""
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class CaseLaws:
-    """The laws of one case.
-
-    * `clean`: {block: probability} of the clean rule.
-    * `missing`: {id: why it has none}.
-    """
+    """The laws of one case, of the clean rule and of the entries that have one."""
 
     clean: Law
     entries: Mapping[str, Law]
-    missing: Mapping[str, str]
 
 
 class Laws:
-    """The laws of a clean rule and of entries of the zoo; cached for each case.
-
-    * `max_paths`: The most random paths of one rule on one case.
-    """
+    """The laws of a clean rule and of entries of the zoo; cached for each case."""
 
     def __init__(
         self,
         entries: Mapping[str, Entry] = MUTANTS,
         *,
         algorithm: str = DEFAULT,
-        max_paths: int = MAX_PATHS,
     ) -> None:
         rule = rule_of(algorithm)
         self.clean: Step = tree_step(algorithm) if rule.tree else rule.step
-        self.entries, self.algorithm, self.max_paths = entries, algorithm, max_paths
+        self.entries, self.algorithm = entries, algorithm
         self._remembered: dict[Hashable, CaseLaws] = {}
 
     def of(self, observed: Observed) -> CaseLaws:
         """The laws of a case; its counts do not matter."""
         case = observed.target, observed.drafter, observed.context, observed.lookahead
-        key = *case, observed.length, observed.options
+        key = *case, observed.options
         if key in self._remembered:
             return self._remembered[key]
         clean = self._tried(self.clean, observed)
@@ -128,23 +79,22 @@ class Laws:
             )
         found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
         laws = {name: law for name, law in found.items() if not isinstance(law, str)}
-        missing = {name: why for name, why in found.items() if isinstance(why, str)}
-        self._remembered[key] = CaseLaws(clean, laws, missing)
+        self._remembered[key] = CaseLaws(clean, laws)
         return self._remembered[key]
 
     def _tried(self, step: Step, observed: Observed) -> Law | str:
-        return or_reason(partial(law_of, step, observed, self.max_paths))
+        return or_reason(partial(law_of, step, observed))
 
 
-def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
+def law_of(step: Step, observed: Observed) -> Law:
     """The law of the blocks of a rule on a case, in floats; masses below 1e-12 are dropped."""
-    law = Enumerator(max_paths).first_tokens(
+    law = Enumerator(MAX_PATHS).first_tokens(
         partial(step, **dict(observed.options)),
         ReadableModel(observed.target),
         ReadableModel(observed.drafter),
         observed.context,
         observed.lookahead,
-        tokens=observed.length,
+        tokens=None,
         least=ROUNDING,
     )
     return {text: float(mass) for text, mass in law.items()}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -12,22 +13,18 @@ from specref.conformance.diagnosis.laws import CaseLaws, Law, Laws, Observed
 from specref.conformance.diagnosis.likelihood import Basis, groups, tabulate, weigh
 from specref.conformance.diagnosis.report import Candidate, Diagnosis
 from specref.distributions import total_variation
-from specref.rules import DEFAULT
-from specref.zoo import MUTANTS, Entry
+from specref.zoo import Entry
 
 ALPHA = 1e-6
+"""The chance that the true bug is said not to fit, at any number of blocks."""
 ENOUGH = 20_000
+"""So many blocks are needed to say that a bug fits."""
 LN10 = math.log(10)
 
 
 def diagnose(
     observed: Sequence[Observed],
-    entries: Mapping[str, Entry] = MUTANTS,
-    *,
-    algorithm: str = DEFAULT,
-    alpha: float = ALPHA,
-    laws: Laws | None = None,
-    enough: int = ENOUGH,
+    laws: Laws,
 ) -> Diagnosis:
     """Rank the known bugs by likelihood, and decide whether they explain the data.
 
@@ -37,26 +34,21 @@ def diagnose(
 
     A bug fits if there is no evidence against it on any case, nor on all together, at strength
     1: in every block. One that agrees with the data only if it touches a smaller share of blocks
-    resembles the data, and so does any other if there are fewer than `enough` blocks: with
-    few of them, a bug that is not in `entries` is easily mistaken for one that is.
+    resembles the data, and so does any other if there are fewer than `ENOUGH` blocks: with
+    few of them, a bug that is not in `laws` is easily mistaken for one that is.
 
     Every law is mixed with a leak of one block (or token) in a million, so that a stray block
     is evidence against a bug without excluding it.
     """
-    if not observed:
-        raise ValueError("observed is empty: expected at least one case")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
-    laws = laws or Laws(entries, algorithm=algorithm)
-    if dict(laws.entries) != dict(entries) or laws.algorithm != algorithm:
-        raise ValueError("distributions are those of other entries, or of another algorithm")
-    cases, known, notes = _with_laws(observed, laws)
+    cases: list[Observed] = []
+    known: list[CaseLaws] = []
+    for case in observed:
+        with suppress(ValueError):  # the clean rule has no law there
+            known.append(laws.of(case))
+            cases.append(case)
     if not cases:
-        return Diagnosis((), "blocks", notes=notes, alpha=alpha, enough=enough)
-    sure = sum(case.trials for case in cases) >= enough
-    blocks, tokens = (
-        _Weighed(cases, known, entries, basis, alpha, sure) for basis in get_args(Basis)
-    )
+        return Diagnosis((), "blocks", enough=ENOUGH)
+    blocks, tokens = (_Weighed(cases, known, laws.entries, basis) for basis in get_args(Basis))
     chosen = blocks
     if not (blocks.clean_fits or tokens.clean_fits or blocks.similar) and tokens.similar:
         chosen = tokens
@@ -65,36 +57,15 @@ def diagnose(
         basis=chosen.basis,
         clean_fits=blocks.clean_fits,
         tokens_fit=tokens.clean_fits,
-        blind=chosen.blind,
-        notes=notes,
         trials=sum(case.trials for case in cases),
         cases=len(cases),
-        alpha=alpha,
-        enough=enough,
+        enough=ENOUGH,
     )
 
 
 def unnamed(dependent: tuple[str, ...]) -> Diagnosis:
     """A diagnosis without comparison, because blocks depend on each other in some campaigns."""
-    return Diagnosis((), "blocks", alpha=ALPHA, enough=ENOUGH, dependent=dependent)
-
-
-def _with_laws(
-    observed: Sequence[Observed], laws: Laws
-) -> tuple[list[Observed], list[CaseLaws], tuple[str, ...]]:
-    cases: list[Observed] = []
-    known: list[CaseLaws] = []
-    notes: list[str] = []
-    for case in observed:
-        try:
-            found = laws.of(case)
-        except ValueError as error:
-            notes.append(str(error))
-            continue
-        cases.append(case)
-        known.append(found)
-        notes += [f"case {case.name!r}, {name}: {why}" for name, why in found.missing.items()]
-    return cases, known, tuple(notes)
+    return Diagnosis((), "blocks", enough=ENOUGH, dependent=dependent)
 
 
 class _Weighed:
@@ -106,8 +77,6 @@ class _Weighed:
         laws: Sequence[CaseLaws],
         entries: Mapping[str, Entry],
         basis: Basis,
-        alpha: float,
-        sure: bool,
     ) -> None:
         names = [name for name in entries if any(name in case.entries for case in laws)]
         table = tabulate(cases, laws, names, basis)
@@ -115,8 +84,9 @@ class _Weighed:
         self.cases, self.basis, self.predicted = cases, basis, table.predicted
         self.found = weigh(table, sum(case.trials for case in cases))
         self.first = groups(table, self.found.strength)
-        self.whole = (self.found.whole < -math.log(alpha)) & (self.found.strength == 1)
-        self.alike = self.whole | (self.found.against < -math.log(alpha))
+        self.whole = (self.found.whole < -math.log(ALPHA)) & (self.found.strength == 1)
+        self.alike = self.whole | (self.found.against < -math.log(ALPHA))
+        sure = sum(case.trials for case in cases) >= ENOUGH
         self.fits = self.whole & sure & (basis == "blocks")
 
     @property
@@ -126,10 +96,6 @@ class _Weighed:
     @property
     def similar(self) -> bool:
         return any(candidate.fits or candidate.resembles for candidate in self.candidates)
-
-    @property
-    def blind(self) -> tuple[str, ...]:
-        return tuple(entry.id for entry in self._members(0))
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -201,7 +167,6 @@ def diagnose_exactly(cases: Sequence[ExactBlocks], laws: Laws) -> Diagnosis:
         "blocks",
         clean_fits=clean <= SAME,
         cases=len(cases),
-        alpha=ALPHA,
         enough=0,
     )
 

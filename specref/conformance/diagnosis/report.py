@@ -100,12 +100,9 @@ class Diagnosis:
     basis: Basis
     clean_fits: bool = False
     tokens_fit: bool = False
-    blind: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     trials: int = 0
     cases: int = 0
     _: KW_ONLY
-    alpha: float
     enough: int
     dependent: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
