@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -170,15 +171,15 @@ def test_texts_come_back_from_the_file_once_each(tmp_path: Path) -> None:
         calls.append(seed)
         return Speculating()(prompt, budget, seed)
 
-    with Journal(file, {"engine": "toy"}) as journal:
+    with closing(Journal(file, {"engine": "toy"})) as journal:
         first = asking(counted, journal=journal).texts(questions)
     assert calls == [1, 2, 1]
-    with Journal(file, {"engine": "toy"}) as journal:
+    with closing(Journal(file, {"engine": "toy"})) as journal:
         again = asking(counted, journal=journal)
         assert again.texts([*questions, (PROMPT, 4, 1)])[:3] == first
         assert (again.taken, again.drafts.texts) == (3, 4)
     assert calls == [1, 2, 1, 1]
-    with Journal(file, {"engine": "toy"}) as journal:
+    with closing(Journal(file, {"engine": "toy"})) as journal:
         other = Asking(Subject(engine(right, plain=right), Capabilities()), PLAIN, journal)
         assert other.texts([(PROMPT, 4, 1)]) == [Text((0,) * 4)]  # of another mode
         assert other.taken == 0
@@ -186,12 +187,12 @@ def test_texts_come_back_from_the_file_once_each(tmp_path: Path) -> None:
 
 def test_a_line_that_was_left_unfinished_is_dropped(tmp_path: Path) -> None:
     file, asked = tmp_path / "texts", [Asked(PLAIN, (), 1, seed) for seed in (1, 2)]
-    with Journal(file, {}) as journal:
+    with closing(Journal(file, {})) as journal:
         for one in asked:
             journal.write(one, Text((0,)))
     whole = file.read_text()
     file.write_text(whole[:-4])  # killed while it wrote
-    with Journal(file, {}) as journal:
+    with closing(Journal(file, {})) as journal:
         assert [journal.take(one) for one in asked] == [Text((0,)), None]
         journal.write(asked[1], Text((0,)))
     assert file.read_text() == whole

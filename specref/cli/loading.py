@@ -58,13 +58,7 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
 
 
 class Loaded:
-    """A loaded function that another process loads again, by its name, when it is sent there.
-
-    Examples
-    --------
-    >>> Loaded("math:isqrt", load_function("math:isqrt"))(10)
-    3
-    """
+    """A loaded function that another process loads again, by its name, when it is sent there."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function

@@ -50,13 +50,6 @@ def find_targets(
     ``examples.correct:verify`` and ``examples.lossy:verify`` come with the package. A
     registered name with a contract, such as transformers with generate, is all that are
     registered for it. ``process:COMMAND`` is a program, which is started.
-
-    Examples
-    --------
-    >>> find_targets("examples.correct:verify")[0].name
-    'examples.correct:verify'
-    >>> [target.name for target in find_targets("reference")]
-    ['reference']
     """
     if name.startswith(PROCESS):
         return (_program(name, contract, timeout),)

@@ -46,21 +46,6 @@ def difference(
     Of at most 8 blocks and first tokens, the furthest off first, and of all other blocks together.
     ``rows`` are p and q after each prefix of the first block; q only where a draft may come, and
     the drafter is known. Of more than 12 tokens a row has only the entries that are shown.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.proofs.exact import is_lossless
-    >>> from specref.vocabulary import Vocabulary
-    >>> from specref.zoo.standard.printed import algorithm_5
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
-    >>> found = is_lossless(algorithm_5, p, q)
-    >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
-    a, context (), lookahead 1: furthest off, in its exact distribution
-      block (0, 0): expected 1/4, has 0
-      first tokens: no difference
-      after (): p = (1/2, 1/2), q = (3/4, 1/4)
-      after (0,): p = (1/2, 1/2)
     """
     blocks = _furthest_off(output, expected)
     others = (output.keys() | expected.keys()) - {tuple(one["tokens"]) for one in blocks}

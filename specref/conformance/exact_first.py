@@ -65,16 +65,7 @@ def ahead_of_samples(one: Check, judge: Judge) -> CheckResult:
 
 
 def in_a_copy(work: Callable[[], Result], longest: float = LONGEST) -> Result | None:
-    """What a copy of this process returns for some work; None if it ends without, or is late.
-
-    Examples
-    --------
-    >>> seen = []
-    >>> in_a_copy(lambda: seen.append(1) or len(seen)), seen
-    (1, [])
-    >>> in_a_copy(lambda: os._exit(0)) is None
-    True
-    """
+    """What a copy of this process returns for some work; None if it ends without, or is late."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads that wait are of no matter

@@ -19,12 +19,8 @@ from specref.conformance.diagnosis.ranking import ExactBlocks, diagnose_exactly
 from specref.conformance.exact_first import ahead_of_samples, in_order
 from specref.conformance.explaining import explained, explains, explanation, further
 from specref.conformance.judge import ExactLaw, Judge
-from specref.conformance.options import (
-    LONGER,
-    CheckOptions,
-    Listener,
-)
-from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
+from specref.conformance.options import LONGER, CheckOptions, Listener
+from specref.conformance.report import RUNNING, Interrupted, Report
 from specref.conformance.scheduling import Ahead, Clock, Workers
 from specref.conformance.splits import located
 from specref.conformance.status import (
@@ -46,8 +42,6 @@ from specref.contracts.table import signed
 from specref.contracts.text import Engine, Journal
 from specref.contracts.verify import VerifyContract
 from specref.rules import RULES
-
-__all__ = ["Interrupted", "NotPassedError", "Report", "prepare", "run_checks"]
 
 SMOKE = ("smoke", "replay", "boundary", "joint/probed", "joint/probed-", "end-to-end/probed")
 """What the profile smoke asks for: nothing whose distribution is sampled."""
@@ -82,8 +76,10 @@ def run_checks(
     def report(
         results: Sequence[CheckResult], diagnosis: Diagnosis | None = None, complete: bool = True
     ) -> Report:
+        warnings = *rare_edges(results), *vacuous(judge), *printing(results), *idle(results)
         seconds = time.perf_counter() - began
-        return _reported(judge, named, results, diagnosis, seconds, complete)
+        known = judge.capabilities, tuple(results), warnings, diagnosis, seconds, complete
+        return Report(named, *known, told=judge.told, passed_on=judge.passed)
 
     here = partial(Check.run, judge=judge)
 
@@ -122,27 +118,6 @@ def run_checks(
             judge.journal.close()
         if ahead:
             ahead.cancel()
-
-
-def _reported(
-    judge: Judge,
-    options: CheckOptions,
-    results: Sequence[CheckResult],
-    diagnosis: Diagnosis | None,
-    seconds: float,
-    complete: bool,
-) -> Report:
-    return Report(
-        options,
-        judge.capabilities,
-        tuple(results),
-        (*rare_edges(results), *vacuous(judge), *printing(results), *idle(results)),
-        diagnosis,
-        seconds,
-        complete,
-        told=judge.told,
-        passed_on=judge.passed,
-    )
 
 
 def own_name(implementation: Callable[..., Any]) -> str:

@@ -52,42 +52,22 @@ class Subject:
 class Contract(ABC):
     """How an implementation is called.
 
-    Attributes
-    ----------
-    name : str
-    protocol : type
-        Its signature, with a description of the parameters.
-    positional, by_name : tuple of str
-        Parameters that are passed by position, and those passed by name if they exist.
-    fixtures : mapping
-        The fixtures on which blocks are drawn.
-    default_rule : str
-        The rule whose accepted lengths are expected if none is declared.
-    bets_on_bugs : bool
-        Whether campaigns bet on the known bugs of the declared rule.
-    coarse_tv : float or None
-        The default distance to detect for registered packages, which are slow.
-    programs : bool
-        Whether programs in other languages can be judged under it.
-    written : bool
-        Whether `specref init` has a test for it.
-    shaped : tuple of str
-        The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
-    tried_on : str
-        Where distances are detected, for reports.
-    rows_said : str
-        What rows of p and q in a report are, where that needs saying.
-    trees : bool
-        Whether drafts form trees.
-    of_engines : bool
-        Whether implementations are engines: with models of their own, and asked for texts alone.
-    counts_calls : bool
-        Whether its samplers call `Subject.advance`.
-    quick_checks : tuple of str
-        What ``specref check --installed`` asks, as for `CheckOptions.only`; all checks if empty.
-    timed : bool
-        Whether these checks draw for so many seconds, since calls are slow, and not until a
-        distance is detected.
+    * `positional`, `by_name`: Parameters that are passed by position, and those passed by name if
+      they exist.
+    * `default_rule`: The rule whose accepted lengths are expected if none is declared.
+    * `bets_on_bugs`: Whether campaigns bet on the known bugs of the declared rule.
+    * `coarse_tv`: The default distance to detect for registered packages, which are slow.
+    * `ruled`: Whether implementations may declare a rule.
+    * `shaped`: The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
+    * `tried_on`: Where distances are detected, for reports.
+    * `rows_said`: What rows of p and q in a report are, where that needs saying.
+    * `of_engines`: Whether implementations are engines: with models of their own, and asked for
+      texts alone.
+    * `counts_calls`: Whether its samplers call `Subject.advance`.
+    * `quick_checks`: What ``specref check --installed`` asks, as for `CheckOptions.only`; all
+      checks if empty.
+    * `timed`: Whether these checks draw for so many seconds, since calls are slow, and not until a
+      distance is detected.
     """
 
     name: str
@@ -104,6 +84,7 @@ class Contract(ABC):
     tried_on: ClassVar[str] = "on fixtures"
     rows_said: ClassVar[str] = ""
     trees: ClassVar[bool] = False
+    ruled: ClassVar[bool] = True
     of_engines: ClassVar[bool] = False
     counts_calls: ClassVar[bool] = False
     quick_checks: ClassVar[tuple[str, ...]] = ()
@@ -114,7 +95,7 @@ class Contract(ABC):
 
     def takes_rule(self, rule: Rule) -> bool:
         """Whether implementations may declare a rule."""
-        return rule.lossless and rule.tree == self.trees
+        return self.ruled and rule.lossless and rule.tree == self.trees
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -138,15 +119,8 @@ class Contract(ABC):
     ) -> Read:
         """The claims with those that its names, annotations and defaults make, and what is told.
 
-        Parameters
-        ----------
-        explicit : iterable of str
-            The names of what was claimed, and does not hold by default alone.
-
-        Raises
-        ------
-        ValueError
-            They say something else than a claim, or than what the contract passes.
+        `explicit`: the names of what was claimed, and does not hold by default alone. What says
+        something else than a claim, or than what the contract passes, is a `ValueError`.
         """
         return capabilities, ()
 

@@ -116,17 +116,7 @@ class Rows:
 
 @cache
 def rows(fixture: Fixture, before: int) -> Rows:
-    """Tabulate both models after all drafts of a place, and up to `before` tokens before them.
-
-    Examples
-    --------
-    >>> fixture = CHAIN_FIXTURES["wide"]
-    >>> [place.lookahead for place in fixture.places]
-    [2, 2, 1, 0]
-    >>> tables = rows(fixture, before=0)
-    >>> tables.p.shape, tables.root
-    ((69, 5), array([ 0, 31, 62, 68]))
-    """
+    """Tabulate both models after all drafts of a place, and up to `before` tokens before them."""
     size = len(fixture.target.vocabulary)
     root: list[int] = []
     contexts: list[Tokens] = []

@@ -13,7 +13,6 @@ from specref.contracts.contract import RANDOMNESS, Contract, ModelContract, Subj
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.sampling import TEXT, Sampler, Steps, generate_call, read_tokens, step_call
 from specref.models import Model
-from specref.rules import Rule
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES_OF
@@ -155,8 +154,7 @@ class Drafter(Protocol):
 class DrafterContract(Contract):
     """The contract ``drafter``; nothing is verified."""
 
-    def takes_rule(self, rule: Rule) -> bool:
-        return False
+    ruled: ClassVar[bool] = False
 
 
 DRAFTER = DrafterContract("drafter", Drafter, ("drafter", "context", "lookahead"), RANDOMNESS)
@@ -173,8 +171,7 @@ class Reported(Protocol):
 class MetricsContract(Contract):
     """The contract ``metrics``; nothing is verified."""
 
-    def takes_rule(self, rule: Rule) -> bool:
-        return False
+    ruled: ClassVar[bool] = False
 
 
 METRICS = MetricsContract("metrics", Reported, ("log",))

@@ -21,19 +21,7 @@ BONUS = "bonus_"
 def parameters_passed(
     function: Callable[..., Any], contract: Contract, capabilities: Capabilities
 ) -> tuple[str, ...]:
-    """What each parameter is given, in order; empty if it cannot be told.
-
-    Examples
-    --------
-    >>> from specref.contracts.table import VERIFY
-    >>> def verify(target_logits, draft_probs, draft_tokens, *, rng): ...
-    >>> for line in parameters_passed(verify, VERIFY, Capabilities(dtype="float32")):
-    ...     print(line)
-    target_logits (float32 [B, K+1, V])
-    draft_probs (float32 [B, K, V])
-    draft_tokens (int64 [B, K])
-    rng (numpy.random.Generator)
-    """
+    """What each parameter is given, in order; empty if it cannot be told."""
     known = described(contract)
     own = [one.name for one in placed(function)[: len(contract.positional)]]
     names = dict(zip(own, contract.positional, strict=False))

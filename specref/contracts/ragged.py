@@ -43,17 +43,7 @@ def named(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def problem(signature: inspect.Signature) -> str:
-    """Why a function cannot be called under the contract; empty if it can.
-
-    Examples
-    --------
-    >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens, target_logits: None))
-    ''
-    >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens: None))
-    'expected one of target_probs, target_logits'
-    >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens, target_probs, k: 0))
-    'it does not give k: expected a default, or an adapter as in docs/check-an-engine-sampler.md'
-    """
+    """Why a function cannot be called under the contract; empty if it can."""
     by_name = [
         one.name
         for one in signature.parameters.values()

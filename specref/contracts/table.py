@@ -34,7 +34,10 @@ CONTRACTS: Mapping[str, Contract] = MappingProxyType(
 
 
 def contract_named(name: Contract | str) -> Contract:
-    """The contract of a name."""
+    """The contract of a name.
+
+    * raises `ValueError`: There is no such contract.
+    """
     if str(name) not in CONTRACTS:
         raise ValueError(f"contract = {str(name)!r}: expected one of {list(CONTRACTS)}")
     return CONTRACTS[str(name)]

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from specref.contracts.contract import Contract
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.sampling import TEXT
 from specref.models import Model, check_ids, iid_model
-from specref.rules import Rule
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
 
@@ -204,9 +202,7 @@ class TextContract(Contract):
     tried_on: ClassVar[str] = "on its prompts"
     of_engines: ClassVar[bool] = True
     timed: ClassVar[bool] = True
-
-    def takes_rule(self, rule: Rule) -> bool:
-        return False
+    ruled: ClassVar[bool] = False
 
     def takes(self, signature: inspect.Signature) -> bool:
         return super().takes(signature) and self.names(signature)
@@ -283,17 +279,6 @@ class Journal:
     def close(self) -> None:
         """Close the file; what was written stays."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _lines(self, head: str) -> list[str]:
         """The complete lines below the first; their texts can be taken."""

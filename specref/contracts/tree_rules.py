@@ -143,16 +143,7 @@ def law(fixture: TreeFixture, place: TreePlace, rule: str) -> Mapping[Tokens, fl
 
 
 def lengths(fixture: TreeFixture, place: TreePlace, rule: str) -> tuple[float, ...]:
-    """The probability of a block of 1, 2, … tokens; an EOS ends it.
-
-    Examples
-    --------
-    >>> from specref.contracts.tree_fixtures import TREE_FIXTURES
-    >>> from specref.rules import declarable
-    >>> fixture, rules = TREE_FIXTURES["siblings"], declarable(tree=True)
-    >>> [[round(x, 3) for x in lengths(fixture, fixture.places[0], rule)] for rule in rules]
-    [[0.333, 0.248, 0.419], [0.333, 0.133, 0.533]]
-    """
+    """The probability of a block of 1, 2, … tokens; an EOS ends it."""
     counted = [0.0] * (place.lookahead + 1)
     for block, weight in law(fixture, place, rule).items():
         counted[len(block) - 1] += weight

@@ -300,16 +300,7 @@ def self_draft(judge: Judge) -> Outcome:
 
 
 def relabelled(model: Model, drafter_only: Sequence[str] = ()) -> Model:
-    """The same model with its tokens in another order, after additional tokens of mass 1/2.
-
-    Examples
-    --------
-    >>> other = relabelled(PAIRS)
-    >>> other.vocabulary.tokens, other.next_token((2,))[2] == PAIRS.next_token((1,))[1]
-    (('c', 'e', 'b', 'd', 'a'), True)
-    >>> relabelled(PAIRS, "xy").vocabulary.tokens
-    ('x', 'y', 'c', 'e', 'b', 'd', 'a')
-    """
+    """The same model with its tokens in another order, after additional tokens of mass 1/2."""
     size, more = len(model.vocabulary), len(drafter_only)
     order = [(2 * i + 2) % size for i in range(size)] if size % 2 else list(range(size))[::-1]
     words: Sequence[Any] = [*drafter_only, *(model.vocabulary.tokens[i] for i in order)]

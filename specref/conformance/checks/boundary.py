@@ -140,15 +140,7 @@ def tiny(judge: Judge) -> Outcome:
 
 
 def likely_blocks(rule: Rule, p: Floats, q: Floats, draft: int) -> set[Tokens]:
-    """What a rule emits after one draft with probability above 1e-9; empty if it verifies none.
-
-    Examples
-    --------
-    >>> from specref.rules import RULES
-    >>> p, q = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]), np.array([0.25, 0.0, 0.75])
-    >>> sorted(likely_blocks(RULES["standard"], p, q, 0))
-    [(0, 1), (0, 2)]
-    """
+    """What a rule emits after one draft with probability above 1e-9; empty if it verifies none."""
     target = table_model(Vocabulary("abc"), {(): p[0]}, p[1])
 
     def verified(chance: Chance) -> Tokens:

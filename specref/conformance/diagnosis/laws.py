@@ -121,13 +121,6 @@ def compared_with(rule: str) -> Mapping[str, Entry]:
     """Candidate explanations for a failure; for blocks and trees also other lossless rules.
 
     They include bugs that are not bet on: sampling parameters in the verifier at some values.
-
-    Examples
-    --------
-    >>> compared_with("block")["block-by-tokens"].hint
-    'Exact: token verification, from the last draft back.'
-    >>> "verifier-top-p at 0.9" in compared_with("standard")
-    True
     """
     if RULES[rule].tree:
         return _other_trees(rule)

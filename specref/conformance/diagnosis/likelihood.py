@@ -130,13 +130,7 @@ def _next_tokens(
 
 
 def starts(law: Mapping[Tokens, float]) -> Law:
-    """{prefix: probability that a block starts with it}, for every prefix but the empty one.
-
-    Examples
-    --------
-    >>> starts({(0,): 0.5, (0, 1): 0.25, (1,): 0.25})
-    {(0,): 0.75, (0, 1): 0.25, (1,): 0.25}
-    """
+    """{prefix: probability that a block starts with it}, for every prefix but the empty one."""
     mass: Law = {}
     for block, probability in law.items():
         for prefix in accumulate((token,) for token in block):

@@ -38,12 +38,6 @@ class Hashed(Model):
     `memory` that holds for the last tokens alone, and texts repeat.
 
     * `memory`: The law is chosen by so many tokens, the last ones; by all, if it is left out.
-
-    Examples
-    --------
-    >>> model = Hashed(numbered(2), np.array([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]]))
-    >>> [float(model.next_token(context)[0]) for context in ((), (0,), (0, 0), (1, 0))]
-    [0.5, 0.0, 0.0, 0.0]
     """
 
     def __init__(self, vocabulary: Vocabulary, rows: Floats, memory: int | None = None) -> None:
@@ -71,16 +65,7 @@ def as_bytes(tokens: Sequence[int]) -> bytes:
 
 
 def pairs_along(context: Text, text: Text, pairs: int, memory: int | None = None) -> Iterator[int]:
-    """Which of so many pairs of laws each token of a text is drawn from, after a context.
-
-    Examples
-    --------
-    >>> model = Hashed(numbered(2), np.eye(2)[[0, 1, 1]])
-    >>> [int(model.next_token((0, 1, 1)[:i]).argmax()) for i in (1, 2)]
-    [1, 1]
-    >>> list(pairs_along((0,), (1, 1), 3))
-    [1, 2]
-    """
+    """Which of so many pairs of laws each token of a text is drawn from, after a context."""
     if memory is not None:
         whole = (*context, *text)
         for end in range(len(context), len(whole)):
@@ -159,15 +144,7 @@ def text_tokens(
     call: int,
     memory: int | None = None,
 ) -> TextTokens:
-    """The tokens of calls at these places, the first of them with this number.
-
-    Examples
-    --------
-    >>> place = CallPlace((1, 1), 4, CallShape(4, 2, 4))
-    >>> found = text_tokens([place, place], [(0, 3), (2,)], 3, 7)
-    >>> found.position.tolist(), found.context.tolist(), found.again.tolist(), found.call.tolist()
-    ([0, 1, 0], [2, 3, 2], [True, False, True], [7, 7, 8])
-    """
+    """The tokens of calls at these places, the first of them with this number."""
     columns: list[tuple[int, ...]] = []
     for number, (place, text) in enumerate(zip(places, texts, strict=True), call):
         whole, start = (*place.context, *text), len(place.context)

@@ -95,16 +95,7 @@ class Found:
 
 
 class Seen:
-    """The tokens of each pair of a pool that were emitted before.
-
-    Examples
-    --------
-    >>> from specref.conformance.strata.laws import drawn_pool
-    >>> pool = drawn_pool(np.random.default_rng(1), 4, 1, ["flat"])
-    >>> again, chance = Seen(pool).add(np.zeros(4, dtype=np.int64), np.array([2, 2, 0, 2]))
-    >>> again.tolist(), chance.tolist()
-    ([False, True, False, True], [0.0, 0.25, 0.25, 0.5])
-    """
+    """The tokens of each pair of a pool that were emitted before."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
