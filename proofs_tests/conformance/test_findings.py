@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from proofs_tests.pages import site
-from specref.conformance import findings
-from specref.conformance.findings import MEANINGS, address_of_bug, address_of_finding
+from specref.conformance import status as findings
 from specref.conformance.public import check
-from specref.conformance.status import Finding
+from specref.conformance.status import MEANINGS, Finding, address_of_bug, address_of_finding
 from specref.examples.lossy import verify as lossy
 from specref.report.kit import kit_record
 from specref.zoo import ALL

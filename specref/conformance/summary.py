@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
-from specref.conformance.findings import address_of_bug, address_of_finding
 from specref.conformance.options import LONGER, CheckOptions
-from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.status import (
+    CheckResult,
+    Finding,
+    Stage,
+    Status,
+    address_of_bug,
+    address_of_finding,
+)
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
@@ -56,8 +62,7 @@ WORDS: Mapping[Status, str] = {
 ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
 NOT_COMPARED = (
     "No known bug is named: they are distinguished by blocks of single iterations on the "
-    "fixtures, "
-    "and other checks than of these have failed."
+    "fixtures, and other checks than of these have failed."
 )
 BY_ITSELF = "To identify a known bug, run again with --only joint"
 SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}

@@ -332,9 +332,8 @@ class RaggedContract(VerifyContract):
     rows_said: ClassVar[str] = (
         "rows are distributions after temperature: a function that takes `temperature` is given "
         f"{', '.join(map('{:g}'.format, TEMPERATURES[:UNROUNDED]))}, in float64 also "
-        f"{' and '.join(map('{:g}'.format, TEMPERATURES[UNROUNDED:]))}, "
-        "for the requests of a call in turn, so "
-        f"{TEMPERATURES[0]:g} for a single one, as in joint/probed"
+        f"{' and '.join(map('{:g}'.format, TEMPERATURES[UNROUNDED:]))}, for the requests of a "
+        f"call in turn, so {TEMPERATURES[0]:g} for a single one, as in joint/probed"
     )
 
     def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:

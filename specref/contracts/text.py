@@ -223,8 +223,7 @@ class TextContract(Contract):
             raise ValueError(
                 f"tokens = {implementation.tokens}: expected fewer: the texts after a prompt are "
                 "judged jointly, and have more than 2,000,000 probabilities (without "
-                "distribution, they "
-                "are compared with those of non-speculative decoding)"
+                "distribution, they are compared with those of non-speculative decoding)"
             ) from None
 
 

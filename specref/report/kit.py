@@ -39,9 +39,8 @@ FEW = 6
 OWN = f"strata/{OWN_STRATUM}"
 SHIFTS = (
     "situations: a shift is a change of the probability of a set of tokens, or of the mean of "
-    "another "
-    "of the {} features that are bet on, in one direction, averaged over the tokens of the "
-    "situation. Not tested: other shapes, distributions and call patterns."
+    "another of the {} features that are bet on, in one direction, averaged over the tokens of "
+    "the situation. Not tested: other shapes, distributions and call patterns."
 )
 
 

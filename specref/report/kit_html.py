@@ -179,8 +179,7 @@ def _meaning(report: Report) -> str:
     if report.lossy or report.lossy_as_expected:
         return (
             "What it emits does not have the joint distribution of the target's own tokens. A "
-            "lossless "
-            f"sampler is called lossy with probability {alpha} at most, over all checks."
+            f"lossless sampler is called lossy with probability {alpha} at most, over all checks."
         )
     if report.exit_code or not report.complete:
         return "This is no pass: what is said below is all that is known."
@@ -193,8 +192,7 @@ def _meaning(report: Report) -> str:
         "other prompts, lengths and settings, other models, and smaller differences."
         if report.contract.of_engines
         else "shapes, distributions and call patterns that are not listed, smaller differences, "
-        "and "
-        "the engine around the sampler."
+        "and the engine around the sampler."
     )
     return (
         "Differences as large as the verdict says would be detected there, 999 times in "
@@ -439,8 +437,7 @@ def _lengths(report: Report) -> list[str]:
         return []
     told = (
         "Accepted drafts and the token after them, at places with drafts. Numbers of accepted "
-        "tokens are "
-        "judged by the checks of stage acceptance, if a rule is declared."
+        "tokens are judged by the checks of stage acceptance, if a rule is declared."
     )
     return [element("p", told), element("div", *pictures, class_="pictures")]
 

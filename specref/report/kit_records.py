@@ -6,9 +6,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
-from specref.conformance.findings import address_of_bug, address_of_finding
 from specref.conformance.report import Report
-from specref.conformance.status import CheckResult, Finding, Status
+from specref.conformance.status import (
+    CheckResult,
+    Finding,
+    Status,
+    address_of_bug,
+    address_of_finding,
+)
 from specref.conformance.summary import Summary
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
@@ -70,8 +75,7 @@ DEFINITIONS: dict[str, Schema] = {
         rows=said(
             "p and q after each prefix of the first of the blocks; q is null where no draft may "
             "come, or the draft model is not known. Of more than 12 tokens only the size of the "
-            "row, "
-            "how many entries are positive, and the largest ones, by token.",
+            "row, how many entries are positive, and the largest ones, by token.",
             listed(record(prefix=TOKENS, p=ref("row"), q=optional(ref("row")))),
         ),
     ),

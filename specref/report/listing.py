@@ -17,7 +17,7 @@ from rich.text import Text
 
 from specref import adapters
 from specref.conformance.checks import CHECKS
-from specref.conformance.findings import MEANINGS, address_of_bug, address_of_finding
+from specref.conformance.status import MEANINGS, address_of_bug, address_of_finding
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS

@@ -73,16 +73,14 @@ def checks_legend(verification: Verification) -> Prose:
     return Prose(
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
-        f"and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
-        f"vocabularies the rule is not defined for, a listing that divides 0 by 0, or a "
-        f"rule that is not sampled; paths: random paths "
-        f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens, where "
-        f"an iteration has at most {LOOP_PATHS} paths; accept: "
-        "formula equals the enumerated distribution of accepted tokens, or of the first "
-        "acceptance, "
-        f"where there is one. sampled: one campaign on blocks of the rule; a sampler at "
-        f"'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
-        f"chance of a false positive in the campaign; blocks: on its pairs together.",
+        "and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
+        "vocabularies the rule is not defined for, a listing that divides 0 by 0, or a rule that "
+        "is not sampled; paths: random paths enumerated; loops: exact proofs of the first "
+        f"{LOOP_TOKENS} decoded tokens, where an iteration has at most {LOOP_PATHS} paths; "
+        "accept: formula equals the enumerated distribution of accepted tokens, or of the first "
+        "acceptance, where there is one. sampled: one campaign on blocks of the rule; a sampler "
+        "at 'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
+        "chance of a false positive in the campaign; blocks: on its pairs together.",
         "dim",
     )
 
@@ -124,8 +122,7 @@ def acceptance_legend(verification: Verification) -> Prose:
         f"The same blocks, lookahead {LOOP_LOOKAHEAD}. pair: with one or two vocabularies "
         f"({names}). accepted: how often the first draft was, with its Clopper–Pearson interval; "
         "length: mean number of accepted tokens, Dvoretzky–Kiefer–Wolfowitz–Massart. All "
-        "intervals of an "
-        f"algorithm hold together with probability 1 - alpha. {agreeing} of {len(every)} sampled "
-        f"pairs agree with their formulas; --json has them all.",
+        f"intervals of an algorithm hold together with probability 1 - alpha. {agreeing} of "
+        f"{len(every)} sampled pairs agree with their formulas; --json has them all.",
         "dim",
     )

@@ -135,10 +135,9 @@ def not_enumerated(report: RuleReport) -> str:
     return (
         "V: tokens of the target; context: tokens before the first draft; 'a to b': some values "
         "between; paths: random paths enumerated. Each pair is a target and a draft model with "
-        "given "
-        "rows. Not tested: other rows, so that a difference that none of these paths meets is not "
-        f"found; V above {largest:,}, contexts of more than {longest:,} tokens, lookaheads of 0 "
-        f"or above {drafts}, and p or q below {smallest} in a first row."
+        "given rows. Not tested: other rows, so that a difference that none of these paths meets "
+        f"is not found; V above {largest:,}, contexts of more than {longest:,} tokens, lookaheads "
+        f"of 0 or above {drafts}, and p or q below {smallest} in a first row."
     )
 
 

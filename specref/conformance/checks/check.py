@@ -295,7 +295,6 @@ def other_randomness(judge: Judge) -> str:
     for row in np.flatnonzero((one != other).any(axis=1))[:1].tolist():
         return (
             "declares random numbers, but they do not decide its block alone: equal random "
-            "numbers give "
-            f"{one[row].tolist()}, then {other[row].tolist()}"
+            f"numbers give {one[row].tolist()}, then {other[row].tolist()}"
         )
     return ""

@@ -323,9 +323,8 @@ def two_sample_outcome(
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(
-            f"{worst.trials:,} texts of each mode are too few: {reached} would be detected "
-            f"(TV {tv:g} takes about {needed:,}); evidence "
-            f"10^{highest:z.1f}",
+            f"{worst.trials:,} texts of each mode are too few: {reached} would be detected (TV "
+            f"{tv:g} takes about {needed:,}); evidence 10^{highest:z.1f}",
             needed=needed,
             **numbers,
         )

@@ -90,8 +90,7 @@ def _finding(found: TrialReport) -> str:
     if found.sharing:
         return (
             f"{sharing(found)}. Whether the distribution of one block is the target's cannot be "
-            "told from "
-            "dependent ones"
+            "told from dependent ones"
         )
     worst = found.worst
     most = f"; most of all {found.most_off}" if found.most_off else ""

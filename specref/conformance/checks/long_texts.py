@@ -133,9 +133,8 @@ class Bets:
             mean = abs(sums.excess[place, index]) / max(sums.tokens[place, index], 1)
             return failed(
                 f"tokens are not drawn from the distribution: too {'many' if more else 'few'} "
-                "tokens "
-                f"{list(SETS)[index]}, {list(PLACES)[place]}, by {mean:.3f} a token; evidence "
-                f"10^{sums.log_evidence / log10:.0f} after {tokens:,} tokens, {told}",
+                f"tokens {list(SETS)[index]}, {list(PLACES)[place]}, by {mean:.3f} a token; "
+                f"evidence 10^{sums.log_evidence / log10:.0f} after {tokens:,} tokens, {told}",
                 **numbers,
             )
         if shift > USELESS:
@@ -248,8 +247,7 @@ def same_texts(judge: Judge, budget: int, told: str) -> Outcome:
         prompt, _, seed = questions[index]
         return failed(
             f"{told}: {given[index]} is not that of non-speculative decoding, {wanted[index]}, "
-            f"after {prompt} "
-            f"under seed {seed}",
+            f"after {prompt} under seed {seed}",
             Finding.CONTRACT,
         )
     if not judge.capabilities.greedy and len(set(map(tuple, wanted))) == 1:

@@ -106,8 +106,7 @@ def edge_coins(judge: Judge) -> Outcome:
             noise = race if 0 in race else race[0]
             message = (
                 f"{case} for draft {batch.draft_tokens[0, 0]}, accept random number {u}, race "
-                f"{noise}: "
-                f"{tokens}, expected one of {allowed}"
+                f"{noise}: {tokens}, expected one of {allowed}"
             )
             facts = {"accept": u, "race": noise, **batch.facts(0)}
             ordinary = judge.verifier(batch, judge.rng("edge"), MIDDLE).tokens[0].tolist()

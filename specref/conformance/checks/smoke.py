@@ -248,8 +248,7 @@ def no_drafts(judge: Judge) -> Outcome:
     for row in np.flatnonzero(tokens == size - 1)[:1].tolist():
         return failed(
             f"row {row} has no draft and got token {tokens[row]}, which is the distribution of "
-            "padding: "
-            "target_probs[row, 0] excludes it",
+            "padding: target_probs[row, 0] excludes it",
             row=row,
         )
     return passed()
