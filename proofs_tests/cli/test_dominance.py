@@ -143,21 +143,6 @@ def test_what_accepts_less_and_is_lossy_is_answered_by_no(tmp_path: Path) -> Non
     assert "since" in page.read_text()
 
 
-@pytest.mark.deep
-def test_vocabularies_that_a_rule_cannot_read_are_named(tmp_path: Path) -> None:
-    """SLEM reads texts: of a, b, c and b, c, d there is one that a tokeniser cannot read."""
-    file, page = tmp_path / "record.json", tmp_path / "page.html"
-    files = ("--json", str(file), "--html", str(page))
-    asked = ("--everywhere", "--pairs", "two", "--budget", "0.3", *files)
-    result = run("prove", "specref.algorithms.tli:step", *asked, "--against", "slem")
-    record = json.loads(file.read_text())
-    assert record["not_applicable"] == ["a, b, c and b, c, d"]
-    assert len(record["comparisons"]) == 3
-    for said in (result.output, page.read_text()):
-        assert "not applicable to a, b, c and b, c, d" in said
-    assert_fits("prove-against", file.read_text())
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -188,22 +188,6 @@ def test_a_failure_shows_it_in_text_and_json(found: Report) -> None:
     assert "q" not in lines[-1].replace("token", "")
 
 
-def test_of_several_failures_the_first_is_shown(found: Report) -> None:
-    assert found.worst is not None
-    assert found.worst.id == "joint/probed"
-    probed = next(one for one in found.results if one.id == "joint/probed").evidence
-    lines = told("joint/probed", probed["difference"])
-    assert lines[0].endswith(": furthest off, in its exact distribution")
-    assert " has " in lines[1]
-    assert not any("observed" in line or "drawn" in line for line in lines)
-    exact = probed["difference"]["blocks"]
-    gaps = [abs(one["observed"] - one["expected"]) for one in exact]
-    assert gaps == sorted(gaps, reverse=True)
-    # Residual-is-p on the pair of the zoo: 1/9, by enumeration in fractions.
-    assert probed["total_variation"] == pytest.approx(1 / 9)
-    assert gaps[0] <= probed["total_variation"] + 1e-9
-
-
 def shared(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """The same numbers for all rows of a call."""
     seed = int(rng.integers(2**31))

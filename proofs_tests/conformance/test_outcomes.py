@@ -139,35 +139,6 @@ def test_an_edge_comes_with_its_rate(bits: int, dtype: Any) -> None:
     assert all("per million tokens" in warning for warning in report.warnings)
 
 
-def raced(cast: Any) -> Any:
-    """Draws from the target's first row by Gumbel's trick."""
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        p = target_probs[:, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = -np.log(-np.log(cast(rng.random(p.shape))))
-            first = (np.log(p) + noise).argmax(axis=1)
-        rest = np.full((len(p), draft_tokens.shape[1]), -1)
-        return np.column_stack([first, rest]), np.ones(len(p), int)
-
-    return verify
-
-
-@pytest.mark.deep
-def test_an_edge_of_a_race_counts_a_number_for_each_id() -> None:
-    """At float32 a uniform of 53 bits is 1 once in 2^25, at 131,072 ids 1 token in 256."""
-    wide = check(raced(np.float32), one_hot=False, only=["boundary/zero-coin"])
-    assert (wide.finding, wide.passed) == (Finding.EDGE, False)
-    (result,) = wide.results
-    assert result.evidence["chance"] == 2.0**-25
-    assert result.evidence["per_million_tokens"] == pytest.approx(1e6 / 256, rel=0.01)
-    named = check(
-        raced(np.float32), one_hot=False, only=["boundary/zero-coin"], shapes=[(1024, 1, 1)]
-    )
-    assert named.results[0].evidence["per_million_tokens"] == pytest.approx(1e6 / 2**15, rel=0.01)
-    assert check(raced(np.float64), one_hot=False, only=["boundary/zero-coin"]).warnings == ()
-
-
 def raced_by_coins(guarded: bool) -> Any:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
         p = target_probs[:, 0]

@@ -14,7 +14,6 @@ from scipy import stats
 from proofs_tests.benchmarks import kit_false_alarms
 from proofs_tests.helpers.bugs.verifiers import BUGS, LOOK_ALIKES, clean, verifying
 from specref.arrays import NO_TOKEN
-from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
@@ -242,18 +241,6 @@ def test_false_alarms_are_fewer_than_alpha(monkeypatch: Any) -> None:
 
 
 @pytest.mark.deep
-def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
-    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
-    monkeypatch.setattr(kit_false_alarms, "ASKED", ("independence/rows-eos", "iterations/eos"))
-    found = kit_false_alarms.alarms(0, 5, 0.2, 600, 0)
-    assert all(ids for _, ids in found)
-    rows = list(kit_false_alarms.table(found, 0.2))
-    assert rows[2].startswith("| standard | 1 | 1 | 1.0000 (")
-    assert any(row.startswith("| all | 5 | 5 |") for row in rows)
-    assert any("independence/rows-eos" in row for row in rows)
-
-
-@pytest.mark.deep
 @pytest.mark.strata
 def test_calls_before_late_calls_may_be_left_out_where_nothing_is_kept() -> None:
     asked = ["strata/late-calls"]
@@ -332,16 +319,6 @@ def test_only_a_failure_is_expected_and_only_a_pass_unexpected() -> None:
         "boundary/greedy-blocks": Status.NOT_APPLICABLE,
         "joint/wide": Status.INCONCLUSIVE,
     }
-
-
-def test_blocks_too_long_for_a_code_are_counted_alike(monkeypatch: Any) -> None:
-    rng = np.random.default_rng(1)
-    blocks = rng.integers(4, size=(500, 3))
-    blocks[np.arange(3) >= rng.integers(1, 4, size=500)[:, None]] = NO_TOKEN
-    known = trials.tallied(blocks)
-    monkeypatch.setattr(trials, "LARGEST_CODE", 1)
-    assert trials.tallied(blocks) == known
-    assert known.total() == 500
 
 
 def test_a_branch_that_was_not_taken_is_a_warning() -> None:

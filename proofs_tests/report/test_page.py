@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -36,7 +35,7 @@ from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
-from specref.contrib.selftest.kill_matrix import Matrix, Row, kill_matrix
+from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.contrib.selftest.kills_report import kills_document
 from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow
 from specref.contrib.selftest.triggers_report import triggers_document
@@ -314,61 +313,6 @@ def test_without_a_name_on_the_command_line_it_is_python(passing: Report) -> Non
     compile(line, "replay", "eval")
     shaped = replace(passing.options, shapes=(Shape(9, 2, 1),))
     assert "shapes=[(9, 2, 1)]" in replay_line(replace(passing, options=shaped))
-
-
-def named(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
-    """Emits the draft."""
-    return (chance.draw(drafter.next_token(context), "draft of the first token"),)
-
-
-def refuses(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
-    chance.accept(Fraction(1, 2), "is it\tkept")
-    return (chance.draw(drafter.next_token(context), "again, one"),)
-
-
-def path_of(page: str) -> list[str]:
-    return page.split("  a path, block ")[1].split("</pre>")[0].splitlines()[1:]
-
-
-def test_sites_with_spaces_stay_whole() -> None:
-    (line,) = path_of(page_of_rule("mine", prove(named, only=("toy pairs",))))
-    assert re.fullmatch(r" +draft of the first token +0 +with probability .*", line)
-    kept, again = path_of(page_of_rule("mine", prove(refuses, only=("toy pairs",))))
-    assert re.fullmatch(r" +is it\tkept +(yes|no) +with probability 1/2", kept)
-    assert again.strip().startswith("again, one ")
-
-
-@pytest.mark.parametrize(
-    ("ids", "headline"),
-    [
-        (("residual-is-p", "shared-u"), "Each of these 2 mutants is killed "),
-        (("residual-is-p",), "The mutant is killed "),
-        (("one-hot-q-argmax-draft",), "The control passes "),
-        (
-            ("residual-is-p", "one-hot-q-argmax-draft"),
-            "The mutant is killed, the control passes ",
-        ),
-    ],
-)
-def test_the_headline_of_the_zoo_is_about_what_was_run(
-    ids: tuple[str, ...], headline: str
-) -> None:
-    asked = frozenset({"joint/wide"})
-    rows = tuple(Row(id_, ("joint/wide",) * (id_ in MUTANTS), asked, None) for id_ in ids)
-    few, every = (page_of(kills_document(Matrix(rows, 0, 0.1, whole))) for whole in (False, True))
-    assert f"specref zoo {headline}" in Page(few).text
-    assert "Every mutant" not in few
-    assert "Every mutant is killed, every control passes, no check is idle" in every
-
-
-def test_the_zoo_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
-    page = Page(pages["zoo"])
-    assert "2 of 2 mutants killed" in page.text
-    assert {"counts-bonus-as-accepted", "1/1"} <= set(page.text.split())
-    survivor = Matrix((Row("residual-is-p", (), frozenset({"joint/wide"}), None),), 0, 0.1, False)
-    wrong = Page(page_of(kills_document(survivor))).text
-    assert "1 problems" in wrong
-    assert "mutant residual-is-p survives" in wrong
 
 
 def test_contrast_is_enough_in_light_and_dark() -> None:

@@ -301,25 +301,6 @@ def test_impossible_tokens_of_a_large_vocabulary_are_named() -> None:
     assert (found.status, found.evidence) == (Status.FAILED, {"row": 5, "position": 0})
 
 
-def test_seeded_samplers_are_asked_twice_and_others_until_they_agree() -> None:
-    assert len(shapes(smoke.deterministic)) == 3
-    calls = itertools.count()
-
-    def own(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
-        next(calls)
-        rng = np.random.default_rng()
-        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
-
-    assert smoke.deterministic(judging(own)).status == Status.FAILED
-    assert next(calls) == 1 + 2 * 5
-
-    def forgetful(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        return own(target_probs, draft_probs, draft_tokens)
-
-    assert smoke.deterministic(judging(forgetful)).status == Status.FAILED
-    assert next(calls) == 1 + 2 * 5 + 1 + 3
-
-
 def test_a_row_without_drafts_may_get_any_token_of_its_first_law() -> None:
     for token, status in ((0, Status.PASSED), (2, Status.PASSED), (3, Status.FAILED)):
 
@@ -336,15 +317,6 @@ def test_a_row_without_drafts_may_get_any_token_of_its_first_law() -> None:
 
 
 # Whether randomness varies.
-
-
-def test_a_law_that_agrees_at_every_distance_is_not_accused() -> None:
-    assert smoke.repeats(np.zeros(1_000, dtype=int), 0.1) is None
-    nothing = np.full(1_000, -1)
-    assert smoke.repeats(nothing) is None
-    # Gaps are no values: of two kinds of periods only one is seen.
-    gaps = np.resize([0, -1, 1, -1, 2, -1, 3, -1], 1_000)
-    assert smoke.repeats(gaps) == 8
 
 
 def test_a_sampler_of_single_rows_is_not_asked_whether_rows_vary() -> None:

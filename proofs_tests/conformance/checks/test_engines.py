@@ -14,7 +14,6 @@ from _thread import interrupt_main
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -143,34 +142,12 @@ def test_promised_texts_without_drafts_are_not_exercised_either() -> None:
     assert report.exit_code == 2
 
 
-def test_drafts_that_are_hardly_ever_accepted_or_rejected_are_warned_of() -> None:
-    def rarely(prompt: Tokens, budget: int, seed: int) -> Text:
-        return Text(sampling()(prompt, budget, seed).tokens, 4, int(seed % 400 == 7))
-
-    (warning,) = judged(engine(rarely), detect_tv=0.3).warnings
-    assert "drafts accepted in" in warning
-    (warning,) = judged(engine(Speculating(guess=LAW)), detect_tv=0.3).warnings
-    assert "0 drafts rejected in" in warning
-    assert judged(engine(Speculating()), detect_tv=0.3).warnings == ()
-
-
 def test_a_plain_mode_that_is_off_is_named_and_nothing_else_is_judged() -> None:
     report = judged(engine(Speculating(), plain=sampling(temperature=3.0)))
     assert [one.id for one in report.failures] == [PLAINLY]
     assert result(report, LAW_CHECK).message == f"blocked by {PLAINLY}"
     assert report.verdict.startswith("THE BASELINE IS WRONG")
     assert (report.finding, report.lossy, report.exit_code) == (Finding.PLAIN, False, 1)
-
-
-def test_plain_mode_is_tried_with_few_texts_where_there_are_many() -> None:
-    many = Vocabulary("abcdefgh")
-    flat = Model(many, lambda context: [1 / 8] * 8)
-    plain = sampling(flat)
-    report = judged(engine(plain, law=flat, drafter=None, plain=plain), only=[PLAINLY])
-    numbers = result(report, PLAINLY).evidence
-    assert numbers["trials"] == 1_500
-    assert numbers["detectable_tv"] > 0.25
-    assert f"TV ≥ {numbers['detectable_tv']:.2g} would be detected" in report.verdict
 
 
 def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> None:
@@ -406,32 +383,6 @@ def test_a_gross_bug_is_found_in_few_texts(name: str, known: dict[str, Any]) -> 
     assert result(report, LAW_CHECK).status == Status.FAILED
     assert calls["of whole texts"] < 3_000
     assert calls["all"] < 6_000
-
-
-def drawing(p: list[float]) -> Any:
-    """Every token by itself, with these probabilities."""
-
-    def respond(prompt: Tokens, budget: int, seed: int) -> Text:
-        tokens = np.random.default_rng(seed).choice(len(p), budget, p=p)
-        return Text(tuple(tokens.tolist()), budget, 1)
-
-    return respond
-
-
-@pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("prompts", [[(0,)], [(0,), (1,)]])
-@pytest.mark.parametrize("limit", [{"detect_tv": 0.05}, {"detect_tv": None, "seconds": 60.0}])
-def test_nothing_ends_with_evidence_that_nearly_decides(
-    prompts: list[Tokens], limit: dict[str, Any]
-) -> None:
-    """At total variation 0.12 evidence grows slowly: some looks find it near the threshold."""
-    for seed in (1, 5, 8):
-        one = Engine(drawing([0.52, 0.18, 0.3]), prompts, plain=drawing([0.4, 0.3, 0.3]), tokens=3)
-        report = judged(one, only=[LAW_CHECK], seed=seed, **limit)
-        texts = result(report, LAW_CHECK)
-        assert texts.status == Status.FAILED, texts.message
-        assert texts.evidence["log10_evidence"] >= texts.evidence["log10_threshold"]
-        assert texts.evidence["looks"][-1][1] == texts.evidence["log10_evidence"]
 
 
 @pytest.mark.deep

@@ -19,14 +19,13 @@ from specref.conformance.strata.calls import (
     text_tokens,
     vocabulary_of,
 )
-from specref.conformance.strata.campaign import Campaign
 from specref.conformance.strata.laws import FEATURES, drawn_pool
 from specref.conformance.strata.shape import CallShape, TreeShape, tree_shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
-from specref.contracts.capabilities import Capabilities, capable
-from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
+from specref.contracts.capabilities import capable
+from specref.contracts.table import CONTRACTS, TREE
 from specref.contracts.tree_fixtures import WITH, draw_trees
 from specref.contrib.selftest.trigger_matrix import ALL
 from specref.models import Model, as_float
@@ -460,20 +459,6 @@ def test_trees_have_the_laws_of_their_paths(ragged):
     assert at == len(found.token)
 
 
-def test_campaigns_of_other_places_name_them():
-    pool = drawn_pool(np.random.default_rng(1), 8, 4)
-    shape = CallShape(8, 0, 1)
-    where = {"anywhere": lambda at: at.row == 0, "nowhere": lambda at: at.row > 0}
-    campaign = Campaign([shape], {8: pool}, Capabilities(), where)
-    place = CallPlace((), 1, shape)
-    texts = [(int(pool.p[next(pairs_along((), (0,), 4))].argmax()),)] * 400
-    campaign.add(shape, text_tokens([place] * 400, texts, 4, 0))
-    found = campaign.found(1e-9)
-    assert found.lossy
-    assert found.worst.startswith("too many tokens ")
-    assert found.worst.endswith(("anywhere", "with V 8, context 0, lookahead 1"))
-
-
 # Shapes of one's own.
 
 
@@ -505,20 +490,6 @@ def test_own_shapes_of_trees_are_judged():
     assert {key.split(", ")[-1] for key in clean.results[0].evidence["by_shape"]} == {
         "float32", "float64",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("contract", "options", "message"),
-    [
-        (GENERATE, {"shapes": [(9, 1, 1)]}, "expected none under the contract generate"),
-        (STEP, {"shapes": [(9, 1, 2)]}, r"shapes\[0\]: batch = 2: expected 1 under the contract"),
-        (STEP, {"shapes": [(9, 1, 1)], "dtypes": ["float32"]}, "dtypes = .* expected none under"),
-        (TREE, {"shapes": [(9, 0, 1)]}, r"shapes\[0\]: lookahead = 0: expected at least 1"),
-    ],
-)
-def test_shapes_that_a_contract_does_not_have_are_refused(contract, options, message):
-    with pytest.raises(ValueError, match=message):
-        check(CLEAN[contract.name], contract=contract, only=["strata/own-shape"], **options)
 
 
 class Caching:
