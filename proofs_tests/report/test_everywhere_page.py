@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs_tests.helpers.pages import Page, measured
-from specref.cli import dominance, main, verify
+from specref.cli import dominance, main, proving
 from specref.proofs.everywhere.solver import is_installed
 from specref.report.everywhere_table import answers_document
 from specref.report.html import page_of as html_of
@@ -87,7 +87,7 @@ def test_a_comparison_shows_both_numbers(tmp_path: Path) -> None:
 def test_all_rules_are_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("standard", "algorithm 5 as printed")
     few = [box for box in boxes_of("quick") if box.rule in names and len(box.target) == 2]
-    monkeypatch.setattr(verify, "boxes_of", lambda profile, zoo: few[:2])
+    monkeypatch.setattr(proving, "boxes_of", lambda profile, zoo: few[:2])
     code, text = page_of(tmp_path, "verify", "--everywhere")
     said = Page(text).text
     assert code == 0

@@ -385,8 +385,8 @@ def test_a_browser_that_does_not_start_is_not_asked(
 
 
 def test_a_table_and_intervals() -> None:
-    page = Page(table(["a", "b"], [["1 < 2", element("b", "x")]], ["number"], "said"))
-    assert page.text == "said a b 1 < 2 x"
+    page = Page(table(["a", "b"], [["1 < 2", element("b", "x")]], ["number"]))
+    assert page.text == "a b 1 < 2 x"
     assert [one.get("class") for one in page.all("td")] == ["number", None]
     drawn = Page(intervals([("x", 0.1, 0.05, 0.15)], 0.05, "an interval of x in words", "c"))
     (circle,) = drawn.all("circle")

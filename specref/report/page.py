@@ -3,7 +3,6 @@
 import html
 import platform
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,6 @@ svg polyline.observed { fill: none; stroke: var(--observed); stroke-width: 2; }
 .key.observed { background: var(--observed); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0; }
-caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .7rem .3rem 0;
   border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; }
@@ -144,39 +142,21 @@ def section(title: str, *parts: str) -> Markup:
 
 
 def table(
-    titles: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    classes: Sequence[str] = (),
-    caption: str = "",
-    **attributes: object,
+    titles: Sequence[str], rows: Iterable[Sequence[str]], classes: Sequence[str] = ()
 ) -> Markup:
     """Rows under titles, which scroll sideways where they are too wide for the screen.
 
     * `classes`: A class for each column, such as "number".
     """
-    kinds: list[Any] = [*classes, *[""] * (len(titles) - len(classes))]
-    head = element(
-        "tr",
-        *(
-            element("th", title, class_=kind or None, scope="col")
-            for title, kind in zip(titles, kinds, strict=True)
-        ),
-    )
-    body = (
-        element(
-            "tr",
-            *(
-                cell
-                if cell.startswith("<td") and isinstance(cell, Markup)
-                else element("td", cell, class_=kind or None)
-                for cell, kind in zip(row, kinds, strict=True)
-            ),
-        )
-        for row in rows
-    )
-    said = [element("caption", caption)] if caption else []
-    whole = element("table", *said, element("thead", head), element("tbody", *body), **attributes)
-    return element("div", whole, class_="scroll")
+    kinds = [*classes, *[""] * (len(titles) - len(classes))]
+
+    def line(tag: str, cells: Sequence[str], **attributes: object) -> Markup:
+        pairs = zip(cells, kinds, strict=True)
+        return element("tr", *(element(tag, x, class_=k or None, **attributes) for x, k in pairs))
+
+    head = element("thead", line("th", titles, scope="col"))
+    body = element("tbody", *(line("td", row) for row in rows))
+    return element("div", element("table", head, body), class_="scroll")
 
 
 def again(command: str, *told: tuple[str, str], python: str = "") -> list[str]:
