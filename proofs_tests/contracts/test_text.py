@@ -224,8 +224,9 @@ def test_a_file_that_cannot_be_written_is_not_the_engines_fault(tmp_path: Path) 
         def write(self, asked: Asked, text: Text) -> None:
             raise OSError(28, "No space left on device")
 
-    with Full(tmp_path / "texts", {}) as journal, pytest.raises(OSError, match="No space left"):
-        asking(right, journal=journal).texts([(PROMPT, 4, 1)])
+    journal = closing(Full(tmp_path / "texts", {}))
+    with journal as full, pytest.raises(OSError, match="No space left"):
+        asking(right, journal=full).texts([(PROMPT, 4, 1)])
 
 
 def test_the_fingerprint_is_that_of_the_law() -> None:

@@ -238,7 +238,7 @@ def rule_page(rule: Rule) -> str:
     """The page of a rule."""
     listing = listing_of(rule)
     module = listing if inspect.ismodule(listing) else sys.modules[listing.__module__]
-    (told,) = (row for row in listed_rules() if row["name"] == rule.name)
+    (told,) = (row for row in listed_rules() if row.name == rule.name)
     facts = {
         "from": "; ".join(cited(paper) for paper in rule.papers),
         "differs from the paper": DIFFERS.get(rule.name, "no difference is listed"),
@@ -247,18 +247,18 @@ def rule_page(rule: Rule) -> str:
         "a verified draft token is accepted wherever p = q": "yes"
         if rule.accepts_equals
         else "no",
-        "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
+        "may be declared under the contracts": ", ".join(told.contracts) or "none",
         "when to use it": f"{WHEN.get(rule.name, '')} [Choose](../../choose-an-algorithm.md)",
         "statements about it": rows_about(rule),
         "published test vectors": "[yes](../../other-languages.md)" if rule.vectors else "no",
     }
     parts = [
-        f"# {rule.name}\n\n*{told['text'].rstrip('.')}.*\n",
+        f"# {rule.name}\n\n*{told.text.rstrip('.')}.*\n",
         rows_of(("", ""), iter(facts.items())),
     ]
     said = [(inspect.getdoc(module) or "").partition(PARAGRAPH)[2]]
     said += [paragraphs(listing)] if listing is not module else []
-    said = [one.removeprefix(f"{told['text']}").lstrip() for one in said]
+    said = [one.removeprefix(told.text).lstrip() for one in said]
     if any(said):
         parts += ["## What it does, and why\n", *(f"{one}\n" for one in said)]
     return "\n".join(
@@ -725,8 +725,8 @@ def place_of_command(name: str) -> str:
 def listing_page(section: str) -> str:
     """What `specref list SECTION` has, as a table."""
     rows = SECTIONS[section](None)
-    titles = [key for key in rows[0] if key not in LEFT_OUT]
-    cells = ([cell(row[title]) for title in titles] for row in rows)
+    titles = [key for key in vars(rows[0]) if key not in LEFT_OUT]
+    cells = ([cell(getattr(row, title)) for title in titles] for row in rows)
     name = {"claims": "Capabilities", "names": "Registered implementations"}
     return f"""# {name.get(section, section.capitalize())}
 
@@ -739,12 +739,12 @@ def described_page(section: str, title: str, what: str) -> str:
     """A section of `specref list` with a heading for each row: reports have its address."""
     parts = [f"# {title}\n\n{what} `specref list {section}` prints it."]
     for row in SECTIONS[section](None):
-        lines = [row["text"]]
+        lines = [row.text]
         if section == "bugs":
-            kind = "Exact because" if row["lossless"] else "Fix"
-            lines += [f"Rule: `{row['rule']}`", f"Formula: {row['formula']}"]
-            lines += [f"{kind}: {row['fix']}", *map("Seen in {}".format, row["seen_in"])]
-        parts.append(f"## {row['name']}\n\n{PARAGRAPH.join(map(escaped, lines))}")
+            kind = "Exact because" if row.lossless else "Fix"
+            lines += [f"Rule: `{row.rule}`", f"Formula: {row.formula}"]
+            lines += [f"{kind}: {row.fix}", *map("Seen in {}".format, row.seen_in)]
+        parts.append(f"## {row.name}\n\n{PARAGRAPH.join(map(escaped, lines))}")
     return PARAGRAPH.join(parts) + "\n"
 
 

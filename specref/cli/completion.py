@@ -70,9 +70,9 @@ def capabilities(incomplete: str) -> list[str]:
 
     known = []
     for row in claims():
-        words = row["values"].split(", ")
-        values = [f"{row['name']}={word}" for word in words if word.isalnum()]
-        known += values or [f"{row['name']}="]
+        words = row.values.split(", ")
+        values = [f"{row.name}={word}" for word in words if word.isalnum()]
+        known += values or [f"{row.name}="]
     return known
 
 

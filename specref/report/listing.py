@@ -7,16 +7,17 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import Annotated, Any, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref import adapters
-from specref.conformance.checks import CHECKS
+from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import MEANINGS, address_of_bug, address_of_finding
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
@@ -26,10 +27,9 @@ from specref.report.layout import Column, Table
 from specref.rules import RULES, Rule
 from specref.zoo import ALL
 
-Row: TypeAlias = Mapping[str, Any]
 
-
-class ClaimRow(TypedDict):
+@dataclass(frozen=True)
+class ClaimRow:
     """What ``--declare`` takes."""
 
     name: str
@@ -38,7 +38,8 @@ class ClaimRow(TypedDict):
     text: str
 
 
-class CheckRow(TypedDict):
+@dataclass(frozen=True)
+class CheckRow:
     """What ``--only`` takes."""
 
     id: str
@@ -48,7 +49,8 @@ class CheckRow(TypedDict):
     text: str
 
 
-class ContractRow(TypedDict):
+@dataclass(frozen=True)
+class ContractRow:
     """What ``--contract`` takes."""
 
     name: str
@@ -56,7 +58,8 @@ class ContractRow(TypedDict):
     text: str
 
 
-class NameRow(TypedDict):
+@dataclass(frozen=True)
+class NameRow:
     """What is judged by its name."""
 
     name: str
@@ -67,7 +70,8 @@ class NameRow(TypedDict):
     text: str
 
 
-class RuleRow(TypedDict):
+@dataclass(frozen=True)
+class RuleRow:
     """What ``--rule`` takes."""
 
     name: str
@@ -79,7 +83,8 @@ class RuleRow(TypedDict):
     text: str
 
 
-class FindingRow(TypedDict):
+@dataclass(frozen=True)
+class FindingRow:
     """What a report may say."""
 
     name: str
@@ -87,7 +92,8 @@ class FindingRow(TypedDict):
     address: str
 
 
-class BugRow(TypedDict):
+@dataclass(frozen=True)
+class BugRow:
     """What a diagnosis may name."""
 
     name: str
@@ -104,39 +110,29 @@ def claims(contract: Contract | None = None) -> list[ClaimRow]:
     """Every claim: its values, its default, and its meaning."""
     described = attributes(Capabilities)
     return [
-        {
-            "name": one.name,
-            "values": _values(one.name, described[one.name][0]),
-            "default": _word(one.default),
-            "text": described[one.name][1],
-        }
+        ClaimRow(one.name, _values(one.name, kind), _word(one.default), text)
         for one in fields(Capabilities)
+        for kind, text in [described[one.name]]
     ]
 
 
 def checks(contract: Contract | None = None) -> list[CheckRow]:
     """Every check: its stage, its contracts, whether it is statistical, and what it asks."""
-    return [
-        {
-            "id": one.id,
-            "stage": str(one.stage),
-            "contracts": sorted(map(str, one.contracts)),
-            "statistical": one.statistical,
-            "text": _summary(getattr(one.ask, "func", one.ask)),
-        }
-        for one in CHECKS
-        if contract is None or contract in one.contracts
-    ]
+
+    def row(one: Check) -> CheckRow:
+        text = _summary(getattr(one.ask, "func", one.ask))
+        contracts = sorted(map(str, one.contracts))
+        return CheckRow(one.id, str(one.stage), contracts, one.statistical, text)
+
+    return [row(one) for one in CHECKS if contract is None or contract in one.contracts]
 
 
 def contracts(contract: Contract | None = None) -> list[ContractRow]:
     """Every contract: how an implementation is called, and what it takes and gives."""
     return [
-        {
-            "name": str(one),
-            "parameters": [*one.positional, *one.by_name],
-            "text": _summary(one.protocol).partition(": ")[2],
-        }
+        ContractRow(
+            str(one), [*one.positional, *one.by_name], _summary(one.protocol).partition(": ")[2]
+        )
         for one in CONTRACTS.values()
         if contract in (None, one)
     ]
@@ -145,14 +141,9 @@ def contracts(contract: Contract | None = None) -> list[ContractRow]:
 def names(contract: Contract | None = None) -> list[NameRow]:
     """Every registered implementation, what is missing of it, and how to install that."""
     return [
-        {
-            "name": one.name,
-            "contract": str(one.contract),
-            "installed": not one.missing,
-            "missing": list(one.missing),
-            "remedy": one.remedy,
-            "text": one.text,
-        }
+        NameRow(
+            one.name, str(one.contract), not one.missing, list(one.missing), one.remedy, one.text
+        )
         for one in adapters.IMPLEMENTATIONS.values()
         if contract in (None, one.contract)
     ]
@@ -161,15 +152,15 @@ def names(contract: Contract | None = None) -> list[NameRow]:
 def rules(contract: Contract | None = None) -> list[RuleRow]:
     """Every rule: the contracts under which it may be declared, and its parts."""
     return [
-        {
-            "name": rule.name,
-            "contracts": [str(one) for one in CONTRACTS.values() if one.takes_rule(rule)],
-            "papers": list(rule.papers),
-            "vocabularies": rule.vocabularies,
-            "lossless": rule.lossless,
-            "parts": {name: has(rule) for name, has in PARTS.items()},
-            "text": _summary(listing_of(rule)),
-        }
+        RuleRow(
+            rule.name,
+            [str(one) for one in CONTRACTS.values() if one.takes_rule(rule)],
+            list(rule.papers),
+            rule.vocabularies,
+            rule.lossless,
+            {name: has(rule) for name, has in PARTS.items()},
+            _summary(listing_of(rule)),
+        )
         for rule in RULES.values()
         if contract is None or contract.takes_rule(rule)
     ]
@@ -197,29 +188,21 @@ def listing_of(rule: Rule) -> object:
 def bugs(contract: Contract | None = None) -> list[BugRow]:
     """Every planted bug, and every lossless rule that looks like one."""
     return [
-        {
-            "name": one.id,
-            "rule": one.rule,
-            "lossless": one.lossless,
-            "formula": one.formula,
-            "text": one.symptom,
-            "fix": one.hint,
-            "seen_in": list(one.cites),
-            "address": address_of_bug(one.id),
-        }
+        BugRow(
+            *(one.id, one.rule, one.lossless, one.formula, one.symptom, one.hint),
+            list(one.cites),
+            address_of_bug(one.id),
+        )
         for one in ALL.values()
     ]
 
 
 def findings(contract: Contract | None = None) -> list[FindingRow]:
     """Every finding: what it means, and what to do."""
-    return [
-        {"name": str(one), "text": text, "address": address_of_finding(one)}
-        for one, text in MEANINGS.items()
-    ]
+    return [FindingRow(str(one), text, address_of_finding(one)) for one, text in MEANINGS.items()]
 
 
-SECTIONS: Mapping[str, Callable[[Contract | None], Sequence[Row]]] = MappingProxyType(
+SECTIONS: Mapping[str, Callable[[Contract | None], Sequence[Any]]] = MappingProxyType(
     {
         "claims": claims,
         "checks": checks,
@@ -280,62 +263,51 @@ def listing_record(sections: Sequence[str], contract: Contract | None = None) ->
     return {section: SECTIONS[section](contract) for section in sections}
 
 
-Cell: TypeAlias = Callable[[Row], str]
+Cell: TypeAlias = Callable[[Any], str]
 
 
-def _sentence(row: Row) -> str:
-    return re.split(r"(?<=[.])\s+(?=[A-Z])", row["text"])[0].removesuffix(".")
+def _sentence(row: Any) -> str:
+    return re.split(r"(?<=[.])\s+(?=[A-Z])", row.text)[0].removesuffix(".")
 
 
-def _default_first(row: Row) -> str:
-    others = (value for value in re.split(", | or ", row["values"]) if value != row["default"])
-    return ", ".join([row["default"], *others])
+def _default_first(row: ClaimRow) -> str:
+    others = (value for value in re.split(", | or ", row.values) if value != row.default)
+    return ", ".join([row.default, *others])
 
 
-def _listed(key: str) -> Cell:
-    return lambda row: ", ".join(row[key])
-
-
-def _plain(key: str) -> Cell:
-    return lambda row: str(row[key])
-
-
+NAME: Cell = attrgetter("name")
 TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
     {
-        "claims": {
-            "claim": _plain("name"),
-            "default, other values": _default_first,
-            "meaning": _sentence,
-        },
+        "claims": {"claim": NAME, "default, other values": _default_first, "meaning": _sentence},
         "checks": {
-            "check": _plain("id"),
-            "contracts": _listed("contracts"),
-            "what it asks": lambda row: _sentence(row) + " (statistical)" * row["statistical"],
+            "check": attrgetter("id"),
+            "contracts": lambda row: ", ".join(row.contracts),
+            "what it asks": lambda row: _sentence(row) + " (statistical)" * row.statistical,
         },
         "contracts": {
-            "contract": _plain("name"),
-            "parameters": _listed("parameters"),
+            "contract": NAME,
+            "parameters": lambda row: ", ".join(row.parameters),
             "what it is": _sentence,
         },
         "names": {
-            "name": _plain("name"),
-            "contract": _plain("contract"),
+            "name": NAME,
+            "contract": attrgetter("contract"),
             "what it is": lambda row: (
-                row["text"] + ("" if row["installed"] else f" (not installed: {row['remedy']})")
+                row.text + ("" if row.installed else f" (not installed: {row.remedy})")
             ),
         },
         "rules": {
-            "rule": _plain("name"),
-            "contracts": lambda row: ", ".join(row["contracts"]) or "none: refuted",
+            "rule": NAME,
+            "contracts": lambda row: ", ".join(row.contracts) or "none: refuted",
             "what it is": _sentence,
-            "n/a": lambda row: ", ".join(name for name, has in row["parts"].items() if not has),
+            "n/a": lambda row: ", ".join(name for name, has in row.parts.items() if not has),
         },
-        "findings": {"finding": _plain("name"), "meaning": _plain("text")},
+        "findings": {"finding": NAME, "meaning": attrgetter("text")},
         "bugs": {
-            "bug": _plain("name"),
-            "rule": _plain("rule"),
-            "how it shows": lambda row: row["text"],
-            "fix": lambda row: ("exact: " if row["lossless"] else "") + row["fix"],
+            "bug": NAME,
+            "rule": attrgetter("rule"),
+            "how it shows": attrgetter("text"),
+            "fix": lambda row: ("exact: " if row.lossless else "") + row.fix,
         },
     }
 )
