@@ -44,8 +44,8 @@ def compare_rules(
         for target, drafter in both:
             try:
                 for step in steps:
-                    size = target, drafter, lookahead
-                    first_runs(step, *size, run.seed, Watch(budget), budget / SEARCHED)
+                    least = Watch(budget), budget / SEARCHED
+                    first_runs(step, target, drafter, lookahead, run.seed, *least)
             except UntokenisableError:
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue
@@ -54,7 +54,13 @@ def compare_rules(
             try:
                 found.append(
                     compare_everywhere(
-                        *steps, *size, seed=run.seed, budget=budget, iterations=iterations
+                        *steps,
+                        target,
+                        drafter,
+                        lookahead,
+                        seed=run.seed,
+                        budget=budget,
+                        iterations=iterations,
                     )
                 )
                 advance(1)
