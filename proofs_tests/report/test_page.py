@@ -59,7 +59,7 @@ def diagnosis() -> Diagnosis:
     """The bug of the lossy example, without the drawing that finds it."""
     entries = tuple(MUTANTS[id_] for id_ in ("best-of-two", "residual-is-p"))
     candidate = Candidate(entries, (1, 1), 120.0, 150.0, -3.0, True, False, 0.01)
-    return Diagnosis((candidate,), "blocks", trials=20_000, cases=4, alpha=1e-9, enough=20_000)
+    return Diagnosis((candidate,), "blocks", trials=20_000, cases=4, enough=20_000)
 
 
 @pytest.fixture(scope="module")
