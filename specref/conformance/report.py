@@ -394,7 +394,8 @@ class Report:
         exact = [one for one in self.results if one.exact and one.status == Status.PASSED]
         if not parts and exact:
             most = max(float(as_number(one.evidence["total_variation"])) for one in exact)
-            return f"{len(exact)} exact distributions, TV at most {most:.1g}; nothing was sampled"
+            many = f"{len(exact)} exact distribution{'s' * (len(exact) != 1)}"
+            return f"{many}, TV at most {most:.1g}; nothing was sampled"
         if not parts:
             return "nothing was sampled, or not enough to say what would be detected"
         return f"{'; '.join(parts)}; false positives {self.alpha:g}"

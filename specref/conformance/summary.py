@@ -149,7 +149,7 @@ def in_short(report: "Report", most: int = LINE) -> str:
     shown, diagnosis, headline = shown_first(report), report.diagnosis, _headline(report)
     parts = []
     if shown is not None:
-        if place := next(_found_at(shown), ""):
+        if place := next(found_at(shown), ""):
             headline = f"{headline.partition(':')[0]}: {place}"
         exactly = shown.evidence.get("total_variation")
         parts += [
@@ -191,7 +191,7 @@ def _headline(report: "Report") -> str:
     if report.lossy_as_expected:
         return "lossy, as expected, and nothing else was found"
     done = sum(one.status == Status.PASSED for one in report.results)
-    return f"no difference from the target's distribution in {done} checks"
+    return f"no difference from the target's distribution in {done} check{'s' * (done != 1)}"
 
 
 def _undrafted(report: "Report") -> bool:
@@ -290,11 +290,11 @@ def _narrow(line: str) -> str:
 
 
 def _located(shown: CheckResult) -> Iterator[str]:
-    for place in _found_at(shown):
+    for place in found_at(shown):
         yield from wrapped(place)
 
 
-def _found_at(shown: CheckResult) -> Iterator[str]:
+def found_at(shown: CheckResult) -> Iterator[str]:
     """The first wrong decision, and the situations it comes about in."""
     for key in ("decision", "split"):
         if found := shown.evidence.get(key):

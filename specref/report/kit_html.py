@@ -15,7 +15,7 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.summary import shapes_asked_for, why_unnamed
+from specref.conformance.summary import found_at, shapes_asked_for, shown_first, why_unnamed
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
@@ -161,6 +161,8 @@ def _verdict(report: Report) -> Markup:
     if first is not None and first.fits:
         hints = first.hint.replace(" / ", " Or: ")
         said.insert(1, element("p", f"Likely cause: {first.title}. {hints}"))
+    shown = shown_first(report)
+    said[1:1] = [element("p", place) for place in (found_at(shown) if shown else ())]
     if report.finding is not None:
         open_ = report.finding in (Finding.UNANSWERED, Finding.NOT_EXERCISED)
         return verdict_box("open" if open_ else "bad", HEADLINES[report.finding], *said)

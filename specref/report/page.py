@@ -85,6 +85,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 p.said { margin: .4rem 0; overflow-wrap: anywhere; } p.more { margin-left: 1.2rem; }
 .aligned pre { white-space: pre; overflow-x: auto; overflow-wrap: normal; }
+.command span { display: inline-block; max-width: 100%; }
 @media (max-width: 520px) { .aligned pre { font-size: .66rem; padding: .5rem; } }
 @media (max-width: 520px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   details .name { min-width: 6.75rem; white-space: normal; overflow-wrap: anywhere; }
@@ -168,7 +169,9 @@ def again(command: str, *told: tuple[str, str], python: str = "") -> list[str]:
         ("Python, NumPy", f"{python or platform.python_version()}, {np.__version__}"),
         ("machine", f"{platform.system()} {platform.machine()}"),
     )
-    return [element("pre", command), facts([*told, *environment])]
+    # Each word by itself: options are not cut at their hyphens.
+    words = (part for word in command.split(" ") for part in (" ", element("span", word)))
+    return [element("pre", *list(words)[1:], class_="command"), facts([*told, *environment])]
 
 
 def link_of(cite: str) -> Markup:
