@@ -24,6 +24,8 @@ sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
 from proofs_tests.pages import built, defined, displayed, redirects, site, words  # noqa: E402
+from proofs_tests.pages.links import relinked  # noqa: E402
+from proofs_tests.pages.rule_pages import named_papers  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -78,7 +80,7 @@ LONG_NAME, PAUSE = 11, re.compile(r"(?<=[/_\]])(?=\w)|(?<=\.)(?=[A-Za-z_])")
 PRE = '<span class="pre">{}</span>'
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(#\d+)?")
-PAPERS = site.named_papers("url")
+PAPERS = named_papers("url")
 NAMES = sorted({*REPOSITORIES, *PAPERS}, key=len, reverse=True)
 PUBLIC_PLACE = re.compile(
     r"(?<![\w/.-])(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+#\d+|"
@@ -125,7 +127,7 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
     if folder == "docs" and f"{docname}.md" not in words.NO_GUIDES:
         for complaint in words.read(of_guide).complaints():
             logging.getLogger("words").warning(complaint, location=docname)
-    text = site.relinked(built.page(docname, source[0]), folder, folder)
+    text = relinked(built.page(docname, source[0]), folder, folder)
     if docname in BELOW:
         text += toctree(*BELOW[docname], app)
     if docname == "glossary":

@@ -21,7 +21,7 @@ LAYERS = {
         "suggestions supervised tracebacks validation vocabulary wings"
     ),
     "rules: every rule as its paper prints it, what is known of it, and the table of all": (
-        "algorithms batched rules theory"
+        "algorithms batched rule rules theory"
     ),
     "proof: exact laws, tests on samples, and wrong samplers to try them on": (
         "proofs statistics tables zoo"
@@ -282,9 +282,8 @@ def test_no_files_import_each_other() -> None:
 # Test files of several modules of their folder, or of what is no module: docs, claims, benchmarks.
 CROSSING = {
     ".": (
-        "api architecture deep defaults defined docs left_behind multi_draft package pictures "
-        "playground "
-        "walks without_pytest without_torch words"
+        "api architecture deep defaults defined docs formulas left_behind multi_draft package "
+        "pictures playground walks without_pytest without_torch words"
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",

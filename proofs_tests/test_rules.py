@@ -11,7 +11,8 @@ import pytest
 from specref.algorithms.companion.guided import between, verified_length_for_proofs
 from specref.chance import Exact, Traced, exact_distribution
 from specref.models import Model, hashed_model, iid_model
-from specref.rules import RULES, Rule, declarable, rule_of
+from specref.rule import Rule
+from specref.rules import RULES, declarable, rule_of
 from specref.vocabulary import Vocabulary
 
 VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"

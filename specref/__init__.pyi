@@ -17,8 +17,8 @@ from specref.proofs import is_lossless as is_lossless
 from specref.proofs import is_lossless_loop as is_lossless_loop
 from specref.proofs import output_distribution as output_distribution
 from specref.pytest_plugin.parametrize import parametrize as parametrize
+from specref.rule import Rule as Rule
 from specref.rules import RULES as RULES
-from specref.rules import Rule as Rule
 from specref.statistics import Campaign as Campaign
 from specref.statistics import TwoSample as TwoSample
 from specref.statistics import assert_lossless as assert_lossless

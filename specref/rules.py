@@ -1,16 +1,11 @@
 """The table of all rules: what each needs, and which closed forms it has.
 
-A rule is listed here once, and every other list of rules is made from this one. Each rule has a
-`step`. What else there is of it is optional: a closed form of what is accepted, a verification of
-drafts that are given. Where a part is asked for that a rule
-lacks, it is reported as not applicable.
+A rule is listed here once, and every other list of rules is made from this one.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
 
 from specref.algorithms import (
     autoregressive,
@@ -31,174 +26,40 @@ from specref.algorithms import (
 )
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.guided import guided
-from specref.algorithms.decoding import Step
-from specref.algorithms.standard import Draft
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.k_seq import smallest_rho
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
-from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
+from specref.rule import First, Lengths, Rule
 from specref.theory import acceptance
 from specref.theory import multi_draft as multi_draft_theory
 from specref.theory import trees as trees_theory
 from specref.vocabulary import Tokens
-
-Vocabularies: TypeAlias = Literal["one", "two", "two by text"]
-CoinOrder: TypeAlias = Literal["token by token", "jointly"]
-First: TypeAlias = Callable[[Probabilities, Probabilities], Probability]
-Verify: TypeAlias = Callable[[Model, Tokens, list[Draft], Chance], Tokens]
 
 LEVIATHAN = "Leviathan et al. 2023"
 TIMOR = "Timor et al. 2025"
 SUN = "Sun et al. 2024"
 MIAO = "Miao et al. 2023 (SpecInfer)"
 KIM = "Kim et al. 2025"
+RATIO = "A = A * min(1, p[x] / q[x])"
+TEXT = "A = A * min(1, p[x] / psi[x])"
+MATCHED = "A = sum(p[y] for y in S)"
+SIBLINGS = (
+    "r[y] = max(p[y] - q[y], 0) / sum(max(p[z] - q[z], 0) for z in V)\n"
+    "s[y] = q[y] / (1 - q[x_1])\n"
+    "a_1 = min(1, p[x_1] / q[x_1])\na_2 = min(1, r[x_2] / s[x_2])\n"
+)
+CHILDREN = "A = b_1 + (1 - a_1) * b_2"
+HUB = "s[y] = q[y] / (1 - q[h])\nA = p[h] + sum(min(p[y], s[y]) for y in V - {h})"
+FIT = "A = A * (x in F) * min(1, p[x] / q[x])"
+BONUS = (
+    "the bonus token is from p, not from the residual (Alg. 5, line 12, of the earlier edition)"
+)
 DEFAULT = "standard"
 """The rule that is meant where none is declared."""
 DRAFTS = 2
 """Siblings that rules for several drafts of a token are given here."""
-
-
-class Lengths(Protocol):
-    """A closed form: P(accepted length = 0), P(= 1), … of one iteration."""
-
-    def __call__(
-        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
-    ) -> tuple[Probability, ...]:
-        """As far as it is positive."""
-        ...
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule of verification, with whatever it drafts by.
-
-    Attributes
-    ----------
-    name : str
-        What it is called everywhere.
-    papers : tuple of str
-        Where it is from, with numbers of algorithms.
-    step : callable
-        One iteration, as all of them: `step(target, drafter, context, lookahead, chance)`.
-    vocabularies : {"one", "two", "two by text"}
-        Whether the drafter has the target's vocabulary; if not, whether each has to read the
-        other's text.
-    restricts : bool
-        Whether the drafter never drafts what the target lacks, but draws from the rest of q,
-        renormalised.
-    accepts_equals : bool
-        Whether a draft that is verified is accepted at every position where p = q.
-    accepted_lengths : callable, optional
-        (target, drafter, context, lookahead) -> P(accepted length = 0), P(= 1), ….
-    accepts_first : callable, optional
-        (p, q) -> the probability that a draft of the first position is accepted; for rules
-        without `accepted_lengths`.
-    sampled : bool
-        Whether the main job draws blocks of it by the million, too.
-    verify : callable, optional
-        (target, context, drafts, chance) -> block, for drafts over the target's vocabulary that
-        are given: what samplers of the contract ``verify`` do.
-    coins : {"token by token", "jointly"}, optional
-        How `verify` decides by one coin for each draft: it keeps drafts up to the first coin
-        that fails, or up to the last that succeeds.
-    verify_tree : callable, optional
-        (target, context, tree, chance) -> block. Drafts of such a rule form a tree.
-    draws_from_q : bool
-        Whether a position has one draft, drawn from the drafter's law. No lossless rule keeps the
-        first of such drafts more often than sum min(p, q).
-    vectors : bool
-        Whether test vectors of it are published; they cite its first paper.
-    lossless : bool
-        False for one that is published, and refuted.
-    """
-
-    name: str
-    papers: tuple[str, ...]
-    step: Step
-    vocabularies: Vocabularies = "one"
-    restricts: bool = False
-    accepts_equals: bool = False
-    accepted_lengths: Lengths | None = None
-    accepts_first: First | None = None
-    sampled: bool = False
-    verify: Verify | None = None
-    coins: CoinOrder | None = None
-    verify_tree: topdown.Verify | None = None
-    draws_from_q: bool = True
-    vectors: bool = False
-    lossless: bool = True
-
-    def __post_init__(self) -> None:
-        if (self.verify is None) != (self.coins is None):
-            raise ValueError(f"coins = {self.coins!r}: expected with `verify`, and only then")
-
-    @property
-    def tree(self) -> bool:
-        """Whether drafts form a tree."""
-        return self.verify_tree is not None
-
-    @property
-    def same_vocabulary(self) -> bool:
-        """Whether it is for drafters with the target's vocabulary alone."""
-        return self.vocabularies == "one"
-
-    @property
-    def by_text(self) -> bool:
-        """Whether target and drafter have to read each other's text."""
-        return self.vocabularies == "two by text"
-
-    def acceptance_rate(
-        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
-    ) -> Probability:
-        """The probability that the first submitted token is accepted, in closed form.
-
-        0 where nothing can be submitted: an empty intersection, lookahead 0. Any other lookahead
-        matters for rules by text alone.
-
-        Raises
-        ------
-        ValueError
-            No closed form is known; or models, context or lookahead are bad.
-
-        Examples
-        --------
-        >>> from specref.models import iid_model
-        >>> from specref.vocabulary import Vocabulary
-        >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
-        >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
-        >>> [str(RULES[name].acceptance_rate(target, drafter)) for name in ("union", "tli")]
-        ['2/3', '5/6']
-        """
-        return acceptance.rate(self._lengths(target, drafter, context, lookahead))
-
-    def acceptance_by_position(
-        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
-    ) -> tuple[Probability, ...]:
-        """The probability of each acceptance given the earlier ones, while it is positive.
-
-        Errors as `acceptance_rate`.
-
-        Examples
-        --------
-        >>> from specref.models import iid_model
-        >>> from specref.vocabulary import Vocabulary
-        >>> vocabulary = Vocabulary("ab")
-        >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
-        >>> RULES["standard"].acceptance_by_position(p, q, lookahead=2)
-        (Fraction(2, 3), Fraction(2, 3))
-        """
-        return acceptance.by_position(self._lengths(target, drafter, context, lookahead))
-
-    def _lengths(
-        self, target: Model, drafter: Model, context: Tokens, lookahead: int
-    ) -> tuple[Probability, ...]:
-        if self.accepted_lengths is None:
-            raise ValueError(
-                f"rule {self.name!r}: no closed form of the number of accepted tokens is known"
-            )
-        return self.accepted_lengths(target, drafter, context, lookahead)
 
 
 def _of_tree(read: trees_theory.Read) -> Lengths:
@@ -220,6 +81,9 @@ def _several(
     rule: multi_draft.PositionRule,
     first: First,
     *,
+    formula: str,
+    when: str,
+    differs: str = "",
     accepts_equals: bool = True,
 ) -> Rule:
     step = partial(multi_draft.step, drafts=DRAFTS, rule=rule)
@@ -230,6 +94,9 @@ def _several(
         accepts_equals=accepts_equals,
         accepts_first=first,
         draws_from_q=False,
+        formula=formula,
+        when=when,
+        differs=differs,
     )
 
 
@@ -260,6 +127,8 @@ RULES: Mapping[str, Rule] = _table(
         vocabularies="two",
         accepted_lengths=acceptance.autoregressive,
         sampled=True,
+        formula="A = 0",
+        when="If nothing is drafted. Other rules are compared with it.",
     ),
     Rule(
         "standard",
@@ -271,6 +140,9 @@ RULES: Mapping[str, Rule] = _table(
         verify=standard.verify,
         coins="token by token",
         vectors=True,
+        formula=RATIO,
+        when="For one chain of draft tokens from the target's vocabulary: the least code.",
+        differs=BONUS,
     ),
     Rule(
         "union",
@@ -281,6 +153,9 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=acceptance.union,
         sampled=True,
         vectors=True,
+        formula=RATIO,
+        when="As the simplest rule for two vocabularies. TLI accepts at least as much.",
+        differs=f"q' in line 4; what the target lacks is rejected, not dropped; {BONUS}",
     ),
     Rule(
         "tli",
@@ -292,6 +167,9 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=acceptance.tli,
         sampled=True,
         vectors=True,
+        formula="t[y] = q[y] / sum(q[z] for z in T & D)\nA = A * min(1, p[x] / t[x])",
+        when="For two vocabularies that share most of what is drafted.",
+        differs=f"q' is defined on shared tokens; an empty intersection drafts nothing; {BONUS}",
     ),
     Rule(
         "slem",
@@ -301,6 +179,9 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=acceptance.slem,
         sampled=True,
         vectors=True,
+        formula="A = A * p[x]",
+        when="For two vocabularies that read each other's text and share little, without psi.",
+        differs="stops at the first mismatch, not at the argmin; keeps the target's token ids",
     ),
     Rule(
         "slrs",
@@ -311,6 +192,9 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=acceptance.slrs,
         sampled=True,
         vectors=True,
+        formula=TEXT,
+        when="For two vocabularies that read each other's text and share little, with psi.",
+        differs="psi is a push-forward; n draft tokens, not n + 1; several tokens an iteration",
     ),
     Rule(
         "block",
@@ -322,9 +206,18 @@ RULES: Mapping[str, Rule] = _table(
         verify=block.verify,
         coins="jointly",
         vectors=True,
+        formula="A = min(1, A * p[x] / q[x])",
+        when="For one chain of draft tokens: on average it accepts at least as many as standard.",
     ),
     # An iteration emits the tokens that it owes, too: its length says nothing of acceptance.
-    Rule("greedy-block", (f"{SUN}, appendix",), greedy_block.step, accepts_equals=True),
+    Rule(
+        "greedy-block",
+        (f"{SUN}, appendix",),
+        greedy_block.step,
+        accepts_equals=True,
+        formula="W = W * p[x] / q[x]\nA = min(1, W)",
+        when="If you stop after one iteration: it accepts the most there, and pays later.",
+    ),
     Rule(
         "block-slrs",
         (f"{TIMOR}, Algorithm 3", f"{SUN}, Algorithm 2"),
@@ -332,6 +225,9 @@ RULES: Mapping[str, Rule] = _table(
         vocabularies="two by text",
         accepts_equals=True,
         accepted_lengths=acceptance.block_by_text,
+        formula="A = min(1, A * p[x] / psi[x])",
+        when="In place of SLRS, if draft tokens may be accepted jointly.",
+        differs="block verification of psi, which the paper does not have",
     ),
     Rule(
         "lazy-slrs",
@@ -340,33 +236,68 @@ RULES: Mapping[str, Rule] = _table(
         vocabularies="two by text",
         accepts_equals=True,
         accepted_lengths=acceptance.slrs,
+        formula=TEXT,
+        when="In place of SLRS: it accepts the same, with bounds of psi.",
+        differs="decides by bounds of psi",
     ),
-    Rule("path-slrs", (f"{TIMOR}, Algorithm 3",), path_slrs.step, vocabularies="two by text"),
+    Rule(
+        "path-slrs",
+        (f"{TIMOR}, Algorithm 3",),
+        path_slrs.step,
+        vocabularies="two by text",
+        formula="A = min(1, p[x] * kappa[d, x] / Q[d])",
+        when="For two vocabularies by text, without psi. It accepts as much as SLRS, or less.",
+        differs="decides by the drafted path, without psi",
+    ),
     _several(
         "recursive-rejection",
         f"{MIAO}; Jeon et al. 2024",
         multi_draft.recursive_rejection,
         partial(multi_draft_theory.recursive_rejection, drafts=DRAFTS, replacement=False),
+        formula=SIBLINGS + "A = a_1 + (1 - a_1) * a_2",
+        when="For several draft tokens of one position: the default.",
     ),
-    _several("matching", MIAO, multi_draft.matching, _matching, accepts_equals=False),
-    _several("k-seq", "Sun et al. 2023 (SpecTr)", multi_draft.k_seq, _k_seq),
+    _several(
+        "matching",
+        MIAO,
+        multi_draft.matching,
+        _matching,
+        accepts_equals=False,
+        formula=MATCHED,
+        when="For several draft tokens of one position, if the sampler draws from p anyway.",
+    ),
+    _several(
+        "k-seq",
+        "Sun et al. 2023 (SpecTr)",
+        multi_draft.k_seq,
+        _k_seq,
+        formula="A = 1 - prod(1 - min(1, p[x] / (rho * q[x])) for x in S)",
+        when="For several draft tokens of one position that are drawn with replacement.",
+        differs="refuses a rho that is lossy",
+    ),
     _several(
         "top-drafts",
         "Hu et al. 2025",
         multi_draft.top_drafts,
         partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
+        formula=HUB,
+        when="For several draft tokens of one position: the likeliest, and one draw outside.",
     ),
     _several(
         "spechub",
         "Sun et al. 2024 (SpecHub)",
         multi_draft.spechub,
         partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
+        formula=HUB,
+        when="As top-drafts, for two draft tokens of one position.",
     ),
     _several(
         "optimal",
         "Sun et al. 2023 (SpecTr)",
         multi_draft.optimal,
         _optimum,
+        formula="A = 1 - max(Q[H] - sum(p[y] for y in H) for H in subsets(V))",
+        when="For several draft tokens of one position over a small vocabulary.",
     ),
     Rule(
         "topdown",
@@ -376,6 +307,10 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=_of_tree(trees_theory.topdown),
         verify_tree=topdown.verify,
         draws_from_q=False,
+        formula=SIBLINGS
+        + "b_1 = a_1 * min(1, p_1[y_1] / q_1[y_1])\nb_2 = a_2 * min(1, p_2[y_2] / q_2[y_2])\n"
+        + CHILDREN,
+        when="For a tree of draft tokens. It reads nothing below a rejected sibling.",
     ),
     Rule(
         "traversal",
@@ -385,19 +320,37 @@ RULES: Mapping[str, Rule] = _table(
         accepted_lengths=_of_tree(trees_theory.traversal),
         verify_tree=traversal.verify,
         draws_from_q=False,
+        formula=SIBLINGS
+        + "b_1 = min(1, a_1 * p_1[y_1] / q_1[y_1])\nb_2 = min(1, a_2 * p_2[y_2] / q_2[y_2])\n"
+        + CHILDREN,
+        when="For a tree whose siblings may repeat: it accepts at least as much as topdown.",
     ),
-    Rule("ngrams", ("Stewart et al. 2024 (The N-Grammys)",), ngrams.step, draws_from_q=False),
+    Rule(
+        "ngrams",
+        ("Stewart et al. 2024 (The N-Grammys)",),
+        ngrams.step,
+        draws_from_q=False,
+        formula=MATCHED,
+        when="For certain draft tokens, such as continuations that are found in the context.",
+        differs="adds sampling: one target draw a position, compared with all draft tokens",
+    ),
     Rule(
         "companion",
         (f"{KIM}, repaired: decided before the draw",),
         partial(guided, companion.predictable_step, lambda similarity: similarity),
         accepts_equals=True,
+        formula=RATIO,
+        when="If a third model says how many draft tokens to verify, before each is drawn.",
+        differs="decides before each draft token is drawn",
     ),
     Rule(
         "companion-rejecting",
         (f"{KIM}, repaired: what is not verified is rejected",),
         partial(guided, rejecting.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
+        formula=FIT,
+        when="If a third model judges draft tokens that were drawn.",
+        differs="what the companion declines counts as rejected",
     ),
     Rule(
         "companion-published",
@@ -405,6 +358,8 @@ RULES: Mapping[str, Rule] = _table(
         partial(guided, companion.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
         lossless=False,
+        formula=FIT,
+        when="Never for sampling: it is lossy there.",
     ),
 )
 

@@ -25,7 +25,8 @@ from specref.cli import proving as prove_module
 from specref.cli.cluster import ctrl_c_later, worker_processes
 from specref.cli.group import progress
 from specref.pairs import Case
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 from specref.verification import AlgorithmReport, cases_of, main_job
 from specref.verification.rules import RuleReport
 from specref.verification.situations import TOY_PAIRS

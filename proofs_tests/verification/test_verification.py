@@ -23,7 +23,8 @@ from specref.models import hashed_model, iid_model
 from specref.pairs import Case, toy_pairs
 from specref.proofs import output_distribution
 from specref.report import main_job as main_job_tables
-from specref.rules import RULES, Rule, declarable
+from specref.rule import Rule
+from specref.rules import RULES, declarable
 from specref.statistics import Campaign
 from specref.verification import (
     AlgorithmReport,

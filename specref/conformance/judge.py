@@ -24,7 +24,8 @@ from specref.contracts.sampling import TEXT, Sampler
 from specref.contracts.signature import accepted_keywords
 from specref.contracts.text import Journal
 from specref.contracts.timeout import patience
-from specref.rules import DEFAULT, RULES, Rule
+from specref.rule import Rule
+from specref.rules import DEFAULT, RULES
 from specref.vocabulary import Tokens
 
 LARGE_CALLS = 2

@@ -26,7 +26,8 @@ from specref.contracts.signature import (
     models_in_order,
     of_arrays,
 )
-from specref.rules import DEFAULT, RULES, Rule
+from specref.rule import Rule
+from specref.rules import DEFAULT, RULES
 
 RANDOMNESS = ("chance", "rng")
 

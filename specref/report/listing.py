@@ -24,7 +24,8 @@ from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
 from specref.report.forms import Ids
 from specref.report.layout import Column, Table
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 from specref.zoo import ALL
 
 

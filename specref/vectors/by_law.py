@@ -10,7 +10,8 @@ from specref.distributions import Probability, as_distribution, total_variation
 from specref.models import Model
 from specref.probing.probe import Probed, probe_program
 from specref.probing.verification import batch_program
-from specref.rules import RULES, Verify
+from specref.rule import Verify
+from specref.rules import RULES
 from specref.vectors.reading import as_batch
 from specref.vocabulary import Tokens, Vocabulary
 

@@ -13,7 +13,7 @@ from specref.models import Model
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
 from specref.proofs.exact import Proof, is_lossless_loop, output_distribution, proof
 from specref.proofs.lazy import Enumerator, ReadableModel
-from specref.rules import Rule
+from specref.rule import Rule
 from specref.verification.reports import AlgorithmReport
 from specref.vocabulary import Tokens
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from specref.pairs import Profile
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 from specref.statistics.campaign.acceptance import MeasuredAcceptance
 from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
 from specref.zoo.standard.printed import algorithm_5

@@ -18,7 +18,8 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.examples.correct import verify as correct
 from specref.models import Model
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 from specref.statistics.floats.reference import verify_float64
 
 Verify = Callable[..., Any]

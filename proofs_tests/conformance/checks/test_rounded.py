@@ -25,7 +25,7 @@ from specref.contracts.batch import draw_batch_coins
 from specref.contracts.capabilities import Capabilities, capabilities_of, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.verify import sample_batch
-from specref.rules import CoinOrder
+from specref.rule import CoinOrder
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, round_to
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")

@@ -1,6 +1,7 @@
-"""The pictures of docs/pictures.md: every figure in them is computed where they are drawn."""
+"""The pictures of pages: every figure in them is computed where they are drawn."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from proofs_tests.pages.console_blocks import ROOT
@@ -8,8 +9,10 @@ from proofs_tests.pages.pictures.accepted import accepted
 from proofs_tests.pages.pictures.choice import choice
 from proofs_tests.pages.pictures.iteration import iteration
 from proofs_tests.pages.pictures.kills import kills
+from proofs_tests.pages.pictures.of_rule import of_rule
 from proofs_tests.pages.pictures.svg import THEMES, Drawing
 from proofs_tests.pages.pictures.vocabularies import vocabularies
+from specref.rules import RULES
 
 FOLDER = ROOT / "docs" / "pictures"
 PICTURES: Mapping[str, Callable[[], Drawing]] = {
@@ -18,6 +21,7 @@ PICTURES: Mapping[str, Callable[[], Drawing]] = {
     "vocabularies": vocabularies,
     "choice": choice,
     "kills": kills,
+    **{name: partial(of_rule, rule) for name, rule in RULES.items()},
 }
 
 

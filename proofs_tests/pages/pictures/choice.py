@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from proofs_tests.pages.pictures.svg import Drawing
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 
 LINE, INDENT, BOX = 24, 34, 34
 

@@ -33,7 +33,8 @@ from specref.contracts.tree_rules import lengths
 from specref.contracts.verify import VerifyContract
 from specref.distributions import overlap
 from specref.models import Model, as_float
-from specref.rules import RULES, Rule, declarable
+from specref.rule import Rule
+from specref.rules import RULES, declarable
 from specref.statistics.campaign.acceptance import compare_lengths, lower_rate
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 from specref.theory import block, prefixes

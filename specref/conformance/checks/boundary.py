@@ -18,7 +18,7 @@ from specref.contracts.batch import Answer, Batch
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.verify import VerifyContract
 from specref.models import table_model
-from specref.rules import Rule
+from specref.rule import Rule
 from specref.vocabulary import Tokens, Vocabulary
 
 SIZE = 512

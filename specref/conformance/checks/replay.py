@@ -26,7 +26,8 @@ from specref.contracts.batch import Batch, draw_batch_coins
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.verify import VerifyContract, sample_batch
-from specref.rules import RULES, CoinOrder
+from specref.rule import CoinOrder
+from specref.rules import RULES
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 
 Decide: TypeAlias = Callable[[Floats, Floats, Ints, Floats], tuple[int, Floats]]

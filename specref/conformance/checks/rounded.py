@@ -15,7 +15,7 @@ import numpy as np
 
 from specref.arrays import Floats, Ints
 from specref.contracts.capabilities import Capabilities
-from specref.rules import CoinOrder
+from specref.rule import CoinOrder
 from specref.statistics.floats.floats import FORMATS
 
 OPERATIONS = 4

@@ -12,7 +12,8 @@ from specref.contrib.vectors.flags import disjoint, undrafted
 from specref.contrib.vectors.stepping import Replay
 from specref.distributions import relabel
 from specref.models import Model
-from specref.rules import RULES, Rule
+from specref.rule import Rule
+from specref.rules import RULES
 from specref.vocabulary import Tokens, intersection
 
 

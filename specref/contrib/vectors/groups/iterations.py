@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from specref.contrib.vectors.cases import Toy, row
-from specref.rules import RULES, Vocabularies
+from specref.rule import Vocabularies
+from specref.rules import RULES
 from specref.vocabulary import Tokens
 
 

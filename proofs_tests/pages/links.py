@@ -1,0 +1,86 @@
+"""Links, pictures and tables of pages that are written, as they stand on the site."""
+
+import inspect
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from proofs_tests.pages.console_blocks import ROOT
+from specref.report.listing import listing_of
+from specref.rules import RULES
+
+FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[([^][|]*)\]\(([^)\s:]+)\)")
+PARAGRAPH = "\n\n"
+PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*'
+    r'<img ([^>]*?)src="([^"]+)"([^>]*)>\s*</picture>'
+)
+"""Of the reader's system; the theme of the site has a button of its own."""
+IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
+RULE_PAGES = {
+    Path(inspect.getsourcefile(listing_of(rule)) or "").relative_to(ROOT): name
+    for name, rule in reversed(RULES.items())
+}
+"""{file of a listing: its rule}; of several, the first."""
+PAGES_ELSEWHERE = {
+    "ARCHITECTURE.md": "overview", "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog", "README.md": "../index",
+    "docs/playground.html": "playground",
+}  # fmt: skip
+
+
+def relinked(text: str, folder: str, page_folder: str) -> str:
+    """Markdown whose links, written in one folder of the repository, work on a page in another.
+
+    The file of a rule becomes the page of the rule, a folder becomes plain text, and any other
+    file stays a file, which the site offers for download. A page that is named by its file is
+    named by its title instead.
+
+    >>> relinked("[a](../specref/algorithms/tli.py), [zoo.md](zoo.md#x)", "docs", "docs")
+    '[a](generated/rules/tli.md), [](zoo.md#x)'
+    >>> relinked("[vectors](specref/vectors/v1)", "", "docs/generated")
+    'vectors'
+    """
+
+    def link(found: re.Match[str]) -> str:
+        text, (target, hash_, anchor) = found[1], found[2].partition("#")
+        path = Path(os.path.normpath(Path(folder, target)))
+        outside = path.suffix == ".md" and str(path.parent) not in (".", "docs", "docs/records")
+        if not target:
+            return found[0]
+        if Path(ROOT, path).is_dir() or outside:
+            return text
+        if path in RULE_PAGES:
+            path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
+        elif str(path) in PAGES_ELSEWHERE:
+            path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
+        shown_text = "" if text.endswith(".md") else text
+        return f"[{shown_text}]({os.path.relpath(path, page_folder)}{hash_}{anchor})"
+
+    def image(found: re.Match[str]) -> str:
+        path = os.path.normpath(Path(folder, found[2]))
+        return f'{found[1]}="{os.path.relpath(path, page_folder)}"'
+
+    parts = FENCED.split(text)
+    for i in range(0, len(parts), 2):  # what is between fences
+        parts[i] = LINK.sub(link, parts[i])
+        parts[i] = IMAGE.sub(image, PICTURE.sub(by_theme, parts[i]))
+    return "".join(parts)
+
+
+def by_theme(found: re.Match[str]) -> str:
+    """A picture of two, as the theme's button says."""
+    dark, before, light, after = found.groups()
+    return "\n".join(
+        f'<img class="only-{name}" {before}src="{path}"{after}>'
+        for name, path in (("light", light), ("dark", dark))
+    )
+
+
+def rows_of(title: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """A table."""
+    lines = [title, ["---"] * len(title), *rows]
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
