@@ -2,7 +2,7 @@
 
 import pytest
 
-from proofs_tests.pages import displayed, words
+from proofs_tests.pages import displayed, docstrings, words
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,26 @@ def test_names_and_docstrings_are_left_alone(source: str) -> None:
 def test_a_private_word_on_a_page_is_found() -> None:
     assert words.read("The coin decides.").banned
     assert not words.read("The random number decides, `coin` by name.").banned
+
+
+DOCSTRING = """The law of a block.
+
+Parameters
+----------
+coins : array
+    One coin for each row, in `coins`.
+
+Examples
+--------
+>>> law(drafter=1)
+'coin'
+"""
+
+
+def test_a_private_word_in_a_docstring_is_found_and_names_are_left_alone() -> None:
+    assert [line for line, _ in docstrings.complaints(DOCSTRING)] == [1, 6]
+
+
+def test_docstrings_of_members_are_shown() -> None:
+    shown = {getattr(one, "__qualname__", "") for one in docstrings.shown()}
+    assert {"is_lossless", "Rule", "Rule.acceptance_rate", "Rule.by_text"} <= shown

@@ -171,7 +171,7 @@ class Exact(Chance):
     Attributes
     ----------
     weight : Fraction or float
-        The probability of the path so far.
+        The probability of the path.
     choices : list of int
         The branches taken.
     requests : list of Request

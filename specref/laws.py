@@ -19,10 +19,10 @@ def completed(
     length: int,
     max_texts: int = MAX_PATHS,
 ) -> Law:
-    """Extend every block by the target itself to `length` tokens (or EOS): the joint law.
+    """Extend every block by the target itself to `length` tokens (or EOS): the joint distribution.
 
-    Losslessness is a statement about this law. The first token alone is blind to bonus and
-    shared-coin bugs.
+    Losslessness is a statement about this distribution. The first token alone is blind to bonus
+    bugs, and to shared random numbers.
 
     Parameters
     ----------

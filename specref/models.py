@@ -175,7 +175,7 @@ def watched(target: Model, drafter: Model, context: Tokens, depth: int) -> Itera
 
     Rows of the target are asked for before anything is run: after the context, and after
     possible texts of up to `depth` tokens, the shortest first, 16 in all. For they may come from
-    arrays that a rule can reach. Of the drafter it is the row after no token.
+    arrays that a rule can reach. Of the draft model it is the row after no token.
 
     Raises
     ------

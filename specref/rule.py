@@ -47,15 +47,15 @@ class Rule:
     step : callable
         One iteration, as all of them: `step(target, drafter, context, lookahead, chance)`.
     vocabularies : {"one", "two", "two by text"}
-        Whether the drafter has the target's vocabulary; if not, whether each has to read the
+        Whether the draft model has the target's vocabulary; if not, whether each has to read the
         other's text.
     restricts : bool
-        Whether the drafter never drafts what the target lacks, but draws from the rest of q,
+        Whether the draft model never drafts what the target lacks, but draws from the rest of q,
         renormalised.
     accepts_equals : bool
         Whether a draft that is verified is accepted at every position where p = q.
     accepted_lengths : callable, optional
-        (target, drafter, context, lookahead) -> P(accepted length = 0), P(= 1), ….
+        `(target, drafter, context, lookahead)` -> P(number of accepted tokens = 0), P(= 1), ….
     accepts_first : callable, optional
         (p, q) -> the probability that a draft of the first position is accepted; for rules
         without `accepted_lengths`.
@@ -65,13 +65,13 @@ class Rule:
         (target, context, drafts, chance) -> block, for drafts over the target's vocabulary that
         are given: what samplers of the contract ``verify`` do.
     coins : {"token by token", "jointly"}, optional
-        How `verify` decides by one coin for each draft: it keeps drafts up to the first coin
-        that fails, or up to the last that succeeds.
+        How `verify` decides by one random number for each draft: it keeps drafts up to the first
+        random number that fails, or up to the last that succeeds.
     verify_tree : callable, optional
         (target, context, tree, chance) -> block. Drafts of such a rule form a tree.
     draws_from_q : bool
-        Whether a position has one draft, drawn from the drafter's law. No lossless rule keeps the
-        first of such drafts more often than sum min(p, q).
+        Whether a position has one draft, drawn from the draft model's distribution. No lossless
+        rule keeps the first of such drafts more often than sum min(p, q).
     vectors : bool
         Whether test vectors of it are published; they cite its first paper.
     lossless : bool
@@ -116,12 +116,12 @@ class Rule:
 
     @property
     def same_vocabulary(self) -> bool:
-        """Whether it is for drafters with the target's vocabulary alone."""
+        """Whether it is for draft models with the target's vocabulary alone."""
         return self.vocabularies == "one"
 
     @property
     def by_text(self) -> bool:
-        """Whether target and drafter have to read each other's text."""
+        """Whether target and draft model have to read each other's text."""
         return self.vocabularies == "two by text"
 
     def acceptance_rate(

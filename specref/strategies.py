@@ -161,7 +161,7 @@ def models(vocabulary: Vocabulary, max_rows: int = 6) -> SearchStrategy[RowsMode
 
 
 def model_pairs(vocabulary: SearchStrategy[Vocabulary] | None = None) -> SearchStrategy[Pair]:
-    """Target and drafter over one vocabulary; in some pairs they are the same model.
+    """Target and draft model over one vocabulary; in some pairs they are the same model.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def model_pairs(vocabulary: SearchStrategy[Vocabulary] | None = None) -> SearchS
 def heterogeneous_pairs(
     alphabet: str = "ab", max_tokens: int = 4, *, longest: int = 2, eos: bool = True
 ) -> SearchStrategy[Pair]:
-    """Target and drafter over two vocabularies that can tokenise each other's texts.
+    """Target and draft model over two vocabularies that can tokenise each other's texts.
 
     Parameters as `vocabularies`; both have every single character, and their EOS may differ.
 
@@ -199,7 +199,7 @@ def heterogeneous_pairs(
 def token_level_pairs(
     alphabet: str = "ab", max_tokens: int = 4, *, longest: int = 2, eos: bool = True
 ) -> SearchStrategy[Pair]:
-    """Target and drafter over any two vocabularies: overlapping, nested, equal or disjoint.
+    """Target and draft model over any two vocabularies: overlapping, nested, equal or disjoint.
 
     Parameters as `vocabularies`. Shared tokens usually have different ids.
 
@@ -261,7 +261,7 @@ def contexts(vocabulary: Vocabulary, max_length: int = 2) -> SearchStrategy[Toke
 def iterations(
     pairs: SearchStrategy[Pair], max_lookahead: int = 2, max_context: int = 2
 ) -> SearchStrategy[Iteration]:
-    """(target, drafter, context, lookahead): what `is_lossless(step, …)` takes.
+    """`(target, drafter, context, lookahead)`: what `is_lossless(step, …)` takes.
 
     Examples
     --------

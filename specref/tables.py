@@ -141,7 +141,7 @@ def tabulate(
     Parameters
     ----------
     step : callable or str
-        (target, drafter, context, lookahead, chance) -> block, or a rule in
+        `(target, drafter, context, lookahead, chance)` -> block, or a rule in
         `specref.rules.RULES`.
     target, drafter : Model
         With exact probabilities, or floats.

@@ -173,7 +173,7 @@ class Vocabulary:
         return self.eos is not None and tuple(tokens[-1:]) == (self.ids[self.eos],)
 
     def in_bytes(self) -> "Vocabulary":
-        """The same vocabulary over UTF-8 bytes, to meet byte-level drafters.
+        """The same vocabulary over UTF-8 bytes, to meet byte-level draft models.
 
         Examples
         --------

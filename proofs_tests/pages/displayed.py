@@ -4,8 +4,9 @@ Run from the root of a checkout, as `make docs` does:
 
     python -m proofs_tests.pages.displayed
 
-They are the strings of specref that have a space and are no docstrings. What stands in backticks,
-behind `--` or as the first word, in lower case, is a name: errors begin with the argument.
+They are the strings of specref that have a space, and the docstrings that the site shows
+(`docstrings`). What stands in backticks, behind `--` or as the first word, in lower case, is a
+name: errors begin with the argument.
 """
 
 import ast
@@ -13,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from proofs_tests.pages import docstrings
 from proofs_tests.pages.words import BANNED, ROOT
 
 PUBLISHED = "specref/contrib/vectors/groups", "specref/contrib/vectors/notes.py"
@@ -76,12 +78,13 @@ def complaints(source: str) -> Iterator[tuple[int, str]]:
 
 
 def all_complaints() -> Iterator[str]:
-    """Of every file of specref, with its address."""
+    """Of every file of specref, with its address; then of the docstrings that are shown."""
     for path in sorted((ROOT / "specref").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(PUBLISHED):
             for line, complaint in complaints(path.read_text(encoding="utf-8")):
                 yield f"{name}:{line}: {complaint}"
+    yield from docstrings.all_complaints()
 
 
 if __name__ == "__main__":

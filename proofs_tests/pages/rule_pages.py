@@ -217,7 +217,7 @@ def acceptance(rule: Rule) -> str:
         lengths = rule.accepted_lengths(target, drafter, (), LOOKAHEAD)
         formula = inspect.getclosurevars(rule.accepted_lengths).nonlocals.get("read")
         listed = formula or rule.accepted_lengths
-        value = f"P(accepted length = 0), P(= 1), …: {', '.join(map(str, lengths))}"
+        value = f"P(number of accepted tokens = 0), P(= 1), …: {', '.join(map(str, lengths))}"
     elif rule.accepts_first:
         first = rule.accepts_first(target.next_token(()), drafter.next_token(()))
         listed = getattr(rule.accepts_first, "func", rule.accepts_first)

@@ -1,23 +1,24 @@
 """Block verification: drafts are accepted jointly, and more of them.
 
 Sun et al. 2024 (arXiv:2403.10444), Algorithm 2. Draft i takes P_{i-1} to P_i, which is
-min(1, P_{i-1} p / q), from P_0 = 1. With p and q the laws after x_1 … x_i, and R_i = (P_i p - q)+,
-a coin is tossed for each i that succeeds with probability
+min(1, P_{i-1} p / q), from P_0 = 1. With p and q the distributions after x_1 … x_i, and R_i = (P_i
+p - q)+, a random number is drawn for each i that succeeds with probability
 
     h_i = sum R_i / (sum R_i + 1 - P_i),    h_n = P_n after all n drafts.
 
-The largest i that succeeds is the accepted length, or 0. A success overrules all failures before
-it, so coins are tossed from the last draft back, until one succeeds. The next token is from
-norm(R_i), or after all n drafts from p. What h_i is for 0/0 does not matter: then P_i = 1 and
-p = q, so that P_{i+1} = 1, and the walk back never comes to i.
+The largest i that succeeds is the number of accepted tokens, or 0. A success overrules all
+failures before it, so random numbers are drawn from the last draft back, until one succeeds. The
+next token is from norm(R_i), or after all n drafts from p. What h_i is for 0/0 does not matter:
+then P_i = 1 and p = q, so that P_{i+1} = 1, and the walk back never comes to i.
 
-The same holds for sub-laws q, whose rest is the probability that drafting ends after x_1 … x_i
-with nothing more to verify: END, which the target never says. Why that is lossless, by induction
-from the last draft back: given that x_1 … x_i is drafted, it is accepted with probability P_i, and
-then p follows. A draft y comes next and is accepted with probability min(q, P_i p)(y), END with 0.
-The walk comes to i with 1 less their sum, which is sum R_i + 1 - P_i; so it stops at i, with y
-next, with probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full acceptance is the
-case q = 0, where R_n = P_n p. An accepted EOS is followed by nothing, and nothing more is drafted.
+The same holds for sub-distributions q, whose rest is the probability that drafting ends after x_1
+… x_i with nothing more to verify: END, which the target never says. Why that is lossless, by
+induction from the last draft back: given that x_1 … x_i is drafted, it is accepted with
+probability P_i, and then p follows. A draft y comes next and is accepted with probability min(q,
+P_i p)(y), END with 0. The walk comes to i with 1 less their sum, which is sum R_i + 1 - P_i; so it
+stops at i, with y next, with probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full
+acceptance is the case q = 0, where R_n = P_n p. An accepted EOS is followed by nothing, and
+nothing more is drafted.
 """
 
 from typing import NamedTuple

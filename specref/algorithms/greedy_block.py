@@ -2,10 +2,11 @@
 
 Sun et al. 2024 (arXiv:2403.10444), appendix. For the drafts x = x_1 … x_n let p(x_1 … x_i) and
 q(x_1 … x_i) be joint probabilities since the block began. As in `block`, but P_i is their ratio
-p / q and is not capped; the coins are those of min(1, P_i), so that h_i = 1 where P_i >= 1. That
-accepts too much for p as it is. So the target of the next tokens is modified: with w the text
-since the block began, the token after w is from norm((P p - q)+), P = p(w) / q(w), while w is
-shorter than n; then from p again. The first token after the accepted drafts is from the same law.
+p / q and is not capped; the random numbers are those of min(1, P_i), so that h_i = 1 where P_i >=
+1. That accepts too much for p as it is. So the target of the next tokens is modified: with w the
+text since the block began, the token after w is from norm((P p - q)+), P = p(w) / q(w), while w is
+shorter than n; then from p again. The first token after the accepted drafts is from the same
+distribution.
 
 Why it is lossless. Given that x is drafted, the walk back comes to x with probability
 1 - sum min(P p, q) and stops there with min(1, P) - sum min(P p, q). So x is drafted, and at least
@@ -23,8 +24,8 @@ of accepted drafts is the sum over l of sum min(p, q)(x_1 … x_l), that is, of 
 In the next iteration, the drafts are verified against the modified target, which is a target like
 any other; that iteration modifies it in turn. Each modification ends `lookahead` tokens after the
 place where its block began, so that fewer than `lookahead` hold at a time. P > 1 wherever one
-holds, because the tokens so far came from such a law; so the law exists. Where the drafter cannot
-draft w, nothing is owed and it is p.
+holds, because the tokens came from such a distribution; so the distribution exists. Where the
+draft model cannot draft w, nothing is owed and it is p.
 """
 
 from typing import NamedTuple, TypeAlias

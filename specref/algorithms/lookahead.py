@@ -70,7 +70,7 @@ def until_determined(target: Vocabulary, drafter: Vocabulary, lookahead: int) ->
 def n_max(target: Vocabulary, drafter: Vocabulary) -> int:
     """How many drafts can be needed until the first target token is determined.
 
-    Timor et al. 2025, section 3.3: one more than the most drafter tokens that spell a proper
+    Timor et al. 2025, section 3.3: one more than the most draft tokens that spell a proper
     prefix of a target token. Never more than the longest target token has characters.
 
     Raises

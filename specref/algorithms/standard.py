@@ -1,4 +1,4 @@
-"""Standard speculative decoding, for a drafter with the target's vocabulary.
+"""Standard speculative decoding, for a draft model with the target's vocabulary.
 
 Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2; Timor et al. 2025,
 Algorithm 5. Corrected in the last, as its earlier edition has it: line 12 draws the final token

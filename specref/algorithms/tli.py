@@ -1,6 +1,6 @@
 """Token-level intersection (TLI): Timor et al. 2025, Algorithm 4.
 
-The drafter samples from q' = q restricted to T ∩ D and renormalised; Algorithm 5 verifies
+The draft model samples from q' = q restricted to T ∩ D and renormalised; Algorithm 5 verifies
 against q' (see `standard` for its correction). Corrected here: q' is defined over T ∩ D, not
 "x in T"; and where q has no mass on T ∩ D it is 0/0, so nothing is drafted from there on.
 """

@@ -62,7 +62,7 @@ def check(
     contract : Contract or str
         One of `CONTRACTS`, or its name.
     algorithm : str, optional
-        The rule that it declares; then accepted lengths are judged as well.
+        The rule that it declares; then numbers of accepted tokens are judged as well.
     expected_failures : mapping, optional
         {id of a check: reason}. Failing there counts as expected_failure, passing as
         unexpected_pass; as inconclusive, where `seconds` end what is drawn.
@@ -71,8 +71,8 @@ def check(
     skip : sequence of str, optional
         Ids of checks, or starts of them, that are left out.
     profile : {"quick", "standard", "thorough", "smoke"}
-        Which distance is detected: 0.05, 0.02, 0.01; "smoke" asks for exact laws and boundaries
-        alone, and samples no distribution.
+        Which distance is detected: 0.05, 0.02, 0.01; "smoke" asks for exact distributions and
+        boundaries alone, and samples no distribution.
     detect_tv : float, optional
         The distance itself.
     alpha : float
@@ -81,10 +81,10 @@ def check(
         Seed of all randomness; that of a check depends on the seed and its own id alone.
     trials : int, optional
         For each statistical check, instead of what `detect_tv` needs; too few of them are
-        inconclusive. A stratum that suspects something draws up to four times as many.
+        inconclusive. A situation with a suspicion draws up to four times as many.
     seconds : float, optional
         How long to draw, instead: as much as that time allows, whatever it shows. The report
-        says what would have been found. With an executor it is the work of all workers. What
+        says what would be detected. With an executor it is the work of all workers. What
         else the checks do is not shortened.
     time_limit : float, optional
         How long the run may take in all. Drawing is shared as by `seconds`; a check that is late
@@ -92,8 +92,8 @@ def check(
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
-        Skip checks that depend on a failed stage; and all sampling, if the exact law of one or
-        two drafts is wrong and `only` is not given.
+        Skip checks that depend on a failed stage; and all sampling, if the exact distribution of
+        one or two drafts is wrong and `only` is not given.
     exitfirst : bool
         Stop after the first failure.
     name, version : str, optional
@@ -101,10 +101,10 @@ def check(
     advance, on_start, on_result : callable
         Called with the number of trials, with checks and with results as they come.
     on_report : callable
-        Called with the report so far after each check but the last; the remaining checks are
+        Called with the report after each check but the last; the remaining checks are
         not_run in it, and nothing is diagnosed yet.
     shapes : sequence of (vocabulary, lookahead, batch), optional
-        Shapes at which it is judged besides, by the check ``strata/own-shape``.
+        Shapes at which it is judged, too, by the check ``strata/own-shape``.
     dtypes : sequence of str, optional
         What it is given there, instead of the dtype that it claims.
     strict : bool
@@ -135,7 +135,7 @@ def check(
         A parameter is out of range, an id of an expected failure does not exist, or the rule is
         none of the contract.
     Interrupted
-        A KeyboardInterrupt with the report so far; what is left is not_run.
+        A KeyboardInterrupt with the report; what is left is not_run.
 
     Examples
     --------

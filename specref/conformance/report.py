@@ -142,7 +142,7 @@ class Report:
 
     @property
     def lossy(self) -> bool:
-        """Whether a failure shows that the law of a block, or of several together, is wrong."""
+        """Whether a failure shows a wrong distribution, of one block or of several together."""
         return self.finding in LOSSY
 
     @property
@@ -159,7 +159,7 @@ class Report:
 
     @property
     def strata(self) -> tuple[CheckResult, ...]:
-        """The checks of strata of the contract: what was tried, and what not."""
+        """The checks of the contract's situations: what was tested, and what not."""
         ids = {one.id for one in CHECKS if one.stage == Stage.STRATA and one.is_for(self.contract)}
         return tuple(result for result in self.results if result.id in ids)
 
@@ -188,7 +188,7 @@ class Report:
 
     @property
     def worst(self) -> CheckResult | None:
-        """The first failure that compares two laws; `differences.told` shows where they differ."""
+        """The first failure that compares two distributions; `differences.told` shows where."""
         failed, off = (Status.FAILED, Status.EXPECTED_FAILURE), (Finding.LAW, Finding.PLAIN)
         compared = [r for r in self.results if r.status in failed and "difference" in r.evidence]
         # Of blocks that depend on each other the law cannot be told.
@@ -197,7 +197,7 @@ class Report:
 
     @property
     def worst_exactly(self) -> CheckResult | None:
-        """The first failure whose law was computed, if that of `worst` was sampled."""
+        """The first failure whose distribution was computed, if that of `worst` was sampled."""
         if self.worst is None or self.worst.evidence["difference"]["trials"] is None:
             return None
         failed = (one for one in self.failures if one.finding == Finding.LAW)
@@ -379,7 +379,7 @@ class Report:
 
     @property
     def power(self) -> str:
-        """What would have been found, and where: nothing is said of anything else."""
+        """What would be detected, and where. Nothing else was tested."""
         if self.capabilities.greedy:
             return (
                 "greedy=true: blocks and texts were compared with argmax, or with those of "
@@ -402,7 +402,7 @@ class Report:
 
     @property
     def has_power(self) -> bool:
-        """Whether `power` says of any difference that it would have been found.
+        """Whether `power` says of any difference that it would be detected.
 
         Never of a run that was interrupted, failed or is undecided.
         """
@@ -410,7 +410,7 @@ class Report:
 
     @property
     def detected_tv(self) -> float | None:
-        """The total variation that would have been found by campaigns, if that is known.
+        """The total variation that would be detected by campaigns, if that is known.
 
         What some of them would have found only at a larger distance is in `power_on_fixtures`.
         """

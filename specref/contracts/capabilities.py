@@ -40,8 +40,8 @@ class Capabilities:
     Attributes
     ----------
     rule : str or None
-        The algorithm whose acceptance law it claims ("standard", "tli", …; "topdown" or
-        "traversal" for trees). None: any lossless rule, and accepted lengths are not judged.
+        The algorithm whose acceptance distribution it claims ("standard", "tli", …; "topdown" or
+        "traversal" for trees). None: any lossless rule; acceptance is not judged.
     batch : int or None
         The largest batch it takes; None for any.
     ragged : bool
@@ -51,19 +51,19 @@ class Capabilities:
     seeded : bool
         The same `rng` gives the same blocks.
     recovery : {"race", "inverse", None}
-        Which of the coins draws the last token: ``race``, or ``final`` by an inverse CDF.
-        None: not said, so that blocks are not compared coin by coin.
+        Which of the random numbers draws the last token: ``race``, or ``final`` by an inverse CDF.
+        None: not said, so that blocks are not compared one by one.
     greedy : bool
         It decodes by argmax (temperature 0): a draft is accepted iff it is the argmax of the
         target's row, and each token is an argmax. Blocks and texts are compared one by one, and
-        no law is asked for.
+        no distribution is asked for.
     greedy_at_zero : bool
         For the contract ``ragged``: requests at temperature 0 are decoded by argmax, as under
-        `greedy`, beside requests at other temperatures.
+        `greedy`, next to requests at other temperatures.
     in_place : bool
         It may change the arrays that it is given; they are copies.
     row_seeds : bool
-        What a row gets depends on its own coins alone, not on its place in the batch.
+        What a row gets depends on its own random numbers alone, not on its place in the batch.
     repeats : bool
         Siblings of a tree may repeat: they were drawn with replacement.
     empty_trees : bool

@@ -20,7 +20,7 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class ProbedBlock:
-    """The exact law of a completed block, and that of the target.
+    """The exact distribution of a completed block, and that of the target.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class ProbedBlock:
         {exception: probability}.
     uninterpreted : str or None
     by_drafts : mapping
-        {drafts: the law of the block after them}.
+        {drafts: the distribution of the block after them}.
     emitted : dict
         {block: probability} as they are emitted: not completed, but cut after EOS.
 
@@ -93,7 +93,7 @@ def probe_block(
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
 ) -> ProbedBlock:
-    """The exact joint law of the completed block over all drafts from q, and its distance.
+    """The exact joint distribution of the completed block over all drafts, and its distance.
 
     Blocks are cut after EOS and extended by the target to lookahead + 1 tokens.
 

@@ -32,7 +32,7 @@ def probe_tokens(
     max_runs: int = MAX_RUNS,
     seconds: float = math.inf,
 ) -> ProbedBlock:
-    """The exact joint law of the tokens that a function returns, and its distance.
+    """The exact joint distribution of the tokens that a function returns, and its distance.
 
     Drafts are its own. What it returns is extended by the target to `longest` tokens; tokens after
     EOS are a failure.
@@ -52,12 +52,12 @@ def probe_tokens(
     max_runs : int
         As for `probe`.
     seconds : float
-        After so many, its law is left uninterpreted.
+        After so many, its distribution is left uninterpreted.
 
     Returns
     -------
     ProbedBlock
-        Of no drafts, `by_drafts` has the law of what is returned.
+        Of no drafts, `by_drafts` has the distribution of what is returned.
 
     Examples
     --------

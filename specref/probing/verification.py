@@ -28,16 +28,16 @@ def probe_verify(
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
 ) -> Probed:
-    """The exact law of the block that an implementation of ``verify`` returns for given drafts.
+    """The exact distribution of the block that a ``verify`` returns for given drafts.
 
     Parameters
     ----------
     verify : callable
         A function of the contract ``verify``; it may take `rng`, `coins`, both or neither.
     p_rows : ndarray, shape (K + 1, V)
-        The target's law after each prefix of the drafts.
+        The target's distribution after each prefix of the drafts.
     q_rows : ndarray, shape (K, V), or None
-        The laws that drafts are declared to come from.
+        The distributions that drafts are declared to come from.
     drafts : tuple of int
         K token ids.
     capabilities : Capabilities, optional

@@ -23,9 +23,9 @@ KEYWORDS = {"coins": "coins", "seed": "rng"}
 class Process:
     """A program that gets batches as JSON lines, and can be judged like a function.
 
-    `check`, `probe_block` and the rest of the kit accept it like a function: it has the
-    parameters `coins`, `rng` or both if the program takes coins or a seed, and carries the
-    capabilities that the program declares. A program that ends is restarted for the next
+    `check`, `probe_block` and the others accept it like a function: it has the
+    parameters `coins`, `rng` or both if the program takes random numbers or a seed, and carries
+    the capabilities that the program declares. A program that ends is restarted for the next
     request; one that hangs is killed, and not asked again.
 
     Parameters

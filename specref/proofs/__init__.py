@@ -1,4 +1,4 @@
-"""Exact proofs: every random path enumerated, every law a fraction."""
+"""Exact proofs: every random path enumerated, every distribution a fraction."""
 
 from specref.laws import completed
 from specref.proofs.exact import (

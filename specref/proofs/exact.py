@@ -114,7 +114,7 @@ def is_lossless(
     Parameters
     ----------
     step : callable
-        (target, drafter, context, lookahead, chance) -> block of target token ids.
+        `(target, drafter, context, lookahead, chance)` -> block of target token ids.
     target, drafter : Model
         With exact probabilities.
     context : tuple of int
@@ -200,7 +200,7 @@ def is_lossless_loop(
 ) -> Proof:
     """Prove or refute that the first `length` tokens of the decode loop are the target's.
 
-    Iterations meet only in the tokens emitted so far, so paths that emitted the same tokens
+    Iterations meet only in the tokens emitted, so paths that emitted the same tokens
     are merged: each context is enumerated once.
 
     Parameters, returns and errors as `is_lossless`.

@@ -1,7 +1,7 @@
-"""Acceptance in closed form: no chance, no enumeration of coins.
+"""Acceptance in closed form: no chance, no enumeration of random numbers.
 
-Every algorithm submits, at each position, a token from a (sub-)law mu over T, and keeps it with
-min(1, p / mu), or, for exact match, with p. So position k after t_1 … t_k accepts with
+Every algorithm submits, at each position, a token from a (sub-)distribution mu over T, and keeps
+it with min(1, p / mu), or, for exact match, with p. So position k after t_1 … t_k accepts with
 
     sum_t min(p, mu)(t . | t_<=k)        standard, union, TLI, SLRS
     sum_t (p mu)(t | t_<=k)              SLEM

@@ -52,7 +52,7 @@ class Spellings:
 
     @property
     def forwards(self) -> int:
-        """At how many contexts the drafter's next-token law is needed, for all their masses.
+        """At how many contexts the draft model is asked, for all their masses.
 
         The inner nodes of the tree of decompositions, the root among them: the token sequences
         that are a proper prefix of a spelling. All are known beforehand, so that one forward

@@ -1,4 +1,4 @@
-"""Speculative decoding in torch: an independent twin that imports nothing else of specref."""
+"""Speculative decoding in torch: an independent implementation, without the rest of specref."""
 
 from specref.torch_backend.drafters.drafts import Drafter, Drafts, StandardDrafter
 from specref.torch_backend.drafters.slem import SlemDrafter

@@ -137,21 +137,21 @@ def generate(
     eos: int | Collection[int] | None = None,
     use_cache: bool = True,
 ) -> Generation:
-    """Generate text that has the target's law, and with temperature 0 is its greedy text.
+    """Generate text that has the target's distribution, and with temperature 0 is its greedy text.
 
     Leviathan et al. 2023, Algorithm 1, for one vocabulary; Timor et al. 2025, Algorithms 1
-    (union), 2 (SLEM), 3 (SLRS) and 4 (TLI) for two. The law is that of the target after
-    temperature, top-k and top-p, which the drafter's laws go through once as well.
+    (union), 2 (SLEM), 3 (SLRS) and 4 (TLI) for two. The distribution is that of the target after
+    temperature, top-k and top-p, which the draft model's distributions go through once as well.
 
     Parameters
     ----------
     target, drafter : transformers.PreTrainedModel
-        Causal language models; they are not changed. The drafter may be None if the method is
+        Causal language models; they are not changed. The draft model may be None if the method is
         "autoregressive".
     prompts : sequence
         Of token ids, or of text if there is a `tokenizer`.
     seeds : sequence of int, or Tensor
-        One for each prompt. A row depends on its prompt and seed, not on the rows beside it
+        One for each prompt. A row depends on its prompt and seed, not on other rows
         (but for the rounding of the models).
     method : {"standard", "union", "tli", "slem", "slrs", "autoregressive"}
         The last does not draft; it is the loop with lookahead 0.
@@ -159,9 +159,11 @@ def generate(
         For the methods with two vocabularies.
     verification : {"token", "block"}
         By "block", drafts are accepted jointly (Sun et al. 2024, Algorithm 2): no fewer in
-        expectation. For methods whose drafter declares its laws: standard, union, tli.
+        expectation. For methods whose draft model declares its distributions: standard, union,
+        tli.
     lookahead : int
-        The tokens that are drafted in an iteration: the drafter's with "slem", else the target's.
+        The tokens that are drafted in an iteration: the draft model's with "slem", else the
+        target's.
     max_new_tokens : int
         A text ends there, or earlier with one of `eos`.
     temperature, top_k, top_p

@@ -37,7 +37,7 @@ class Coins(NamedTuple):
 
 
 def row_coins(seeds: Tensor, iteration: int, lookahead: int) -> Coins:
-    """The coins of one iteration; a row's depend on its own seed alone.
+    """The random numbers of one iteration; a row's depend on its own seed alone.
 
     Parameters and errors as `uniforms`; `accept` is of the site ``ACCEPT``, `final` of
     ``FINAL``.

@@ -19,9 +19,9 @@ def shape_logits(
 ) -> Tensor:
     """Probabilities after temperature, then top-k, then top-p on what top-k left.
 
-    The order of Transformers' logits warpers: top-p judges the law that is renormalised after
-    top-k. What is returned is the law itself: draw drafts from these very rows and verify with
-    them, so that the declared q is the sampled q.
+    The order of Transformers' logits warpers: top-p judges the distribution that is renormalised
+    after top-k. What is returned is the distribution itself: draw drafts from these very rows and
+    verify with them, so that the declared q is the sampled q.
 
     Parameters
     ----------

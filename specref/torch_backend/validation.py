@@ -33,8 +33,8 @@ def validate(
     Raises
     ------
     TypeError, ValueError
-        As `verify`; and for the first length, token, law or coin that is out of range, or
-        draft of q = 0.
+        As `verify`; and for the first length, token, distribution or random number that is out of
+        range, or draft of q = 0.
 
     Examples
     --------

@@ -138,7 +138,7 @@ def prove(
     Parameters
     ----------
     step : callable
-        (target, drafter, context, lookahead, chance) -> block.
+        `(target, drafter, context, lookahead, chance)` -> block.
     profile : {"quick", "standard", "thorough"}
     same_vocabulary : bool
         Only pairs over one vocabulary; otherwise all of them.

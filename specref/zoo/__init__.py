@@ -3,7 +3,7 @@
 Every mutant departs from a clean rule in one place and is lossy; every control departs from it
 and is lossless. `ALL` has all of them. `MUTANTS` and `CONTROLS` are those that patch
 `standard.step`, and `OPERATORS` the mutants that misread the rows of its verifier; `fixtures_for`
-has the exact pairs on which the others are told apart. What a step or a loop emits is known
+has the exact pairs on which the others are distinguished. What a step or a loop emits is known
 exactly: `total_variation_on` enumerates every random path.
 """
 
@@ -128,7 +128,7 @@ FIXTURES_OF: Mapping[str, Mapping[str, ExactFixture]] = {
 
 
 def fixtures_for(rule: str) -> Mapping[str, ExactFixture]:
-    """The exact pairs on which the entries of a rule are told apart.
+    """The exact pairs on which the entries of a rule are distinguished.
 
     Raises
     ------

@@ -77,10 +77,10 @@ class Entry:
     case : ExactFixture, optional
         The pair on which it is tried, if it is not tried on those of its rule.
     step : callable
-        (target, drafter, context, lookahead, chance) -> block, with the sites of the clean
-        rule where it draws the same thing; it may take the options of a fixture besides.
+        `(target, drafter, context, lookahead, chance)` -> block, with the sites of the clean
+        rule where it draws the same thing; it may take the options of a fixture, too.
     generate : callable, optional
-        (target, drafter, context, lookahead, tokens, chance) -> at most `tokens` token ids.
+        `(target, drafter, context, lookahead, tokens, chance)` -> at most `tokens` token ids.
     iterate : callable, optional
         As `greedy_block.iterate`.
     batch_step : callable, optional
@@ -90,9 +90,10 @@ class Entry:
     contract : str
         The contract that the batched verifier is put to.
     shows : {"row", "rows", "calls", "coins"}, optional
-        Where the departure of a batched verifier can be seen: in the law of one row, only in
-        the joint law of the rows of a call, only in that of several calls, or only with coins
-        that a generator yields once in millions of draws. For a control, where it looks wrong.
+        Where the departure of a batched verifier can be seen: in the distribution of one row, only
+        in the joint distribution of the rows of a call, only in that of several calls, or only
+        with random numbers that a generator yields once in millions of draws. For a control, where
+        it looks wrong.
     figure : callable, optional
         Log -> value.
     verify_tree : callable, optional
@@ -138,7 +139,7 @@ def exactly(**distances: str) -> Mapping[str, Probability]:
 
 
 def law_on(entry: Entry, fixture: ExactFixture) -> Law:
-    """The law of `fixture.length` tokens: a block completed by the target, or a loop's first.
+    """The distribution of `fixture.length` tokens: of a completed block, or a loop's first.
 
     Raises
     ------

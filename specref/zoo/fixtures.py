@@ -16,7 +16,7 @@ from specref.vocabulary import Tokens, Vocabulary
 
 @dataclass(frozen=True)
 class ExactFixture:
-    """A target, a drafter, a context and a lookahead, all exact.
+    """A target, a draft model, a context and a lookahead, all exact.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class ExactFixture:
     plain : Model, optional
         What plain sampling draws from, if that is not the target's own row.
     options : mapping
-        What a step is told besides: {keyword: value}.
+        What a step is told, too: {keyword: value}.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ExactFixture:
 
     @property
     def reference(self) -> Model:
-        """The model whose law the text should have."""
+        """The model whose distribution the text should have."""
         return self.plain or self.target
 
     @property
@@ -55,7 +55,7 @@ class ExactFixture:
         return self.longest or self.lookahead + 1
 
     def blocks(self, step: Callable[..., Tokens]) -> Law:
-        """The law of one block of a step, which is told the options of the pair."""
+        """The distribution of one block of a step, which is told the options of the pair."""
 
         def run(chance: Chance) -> Tokens:
             case = self.target, self.drafter, self.context, self.lookahead
@@ -64,7 +64,7 @@ class ExactFixture:
         return exact_distribution(run)
 
     def output(self, step: Callable[..., Tokens]) -> Law:
-        """The law of a block completed by the target to `length` tokens, or EOS.
+        """The distribution of a block completed by the target to `length` tokens, or EOS.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class ExactFixture:
         return self.completed(self.blocks(step))
 
     def continued(self, block: Tokens = ()) -> Law:
-        """The law of `block` extended by the target; of the target's own text by default."""
+        """The distribution of `block` extended by the target; by default, of the target's text."""
         return self.completed({block: Fraction(1)})
 
     def completed(self, blocks: Mapping[Tokens, Probability]) -> Law:

@@ -36,7 +36,7 @@ def step(
     """One iteration as published: lossy under sampling. Kim et al. 2025, sections 4.2 and 5.
 
     Whether draft k is verified depends on the token drafted at k: what is verified is not
-    distributed as q, yet is verified as if it were. Exact if target or drafter is greedy.
+    distributed as q, yet is verified as if it were. Exact if target or draft model is greedy.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 Kim et al. 2025 (arXiv:2509.24328) do not verify a draft that is judged unfit; drawn from p, as
 bonus tokens are, the token in its place is lossy (`companion.step`). Here it counts as rejected,
-which costs nothing: what reaches the target at position k has the sub-law q' = q on the tokens
-that pass, and a token that does not reach it is a rejection of q', so that the next one is from
-norm((p - q')+).
+which costs nothing: what reaches the target at position k has the sub-distribution q' = q on the
+tokens that pass, and a token that does not reach it is a rejection of q', so that the next one is
+from norm((p - q')+).
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Drafting by n-grams, without a drafter: where drafts come from, and the rule for them."""
+"""Drafting by n-grams, without a draft model: where drafts come from, and the rule for them."""
 
 from specref.algorithms.ngrams.ngrams import (
     DRAFTS,

@@ -1,10 +1,11 @@
 """Block verification across vocabularies: string-level rejection sampling that accepts jointly.
 
 Timor et al. 2025 (section 3.3) call block verification non-trivial for two vocabularies: where the
-draft aa reads as the target's a, a, nobody sampled the second a. It needs no more than the law of
-the target's tokens of a drafted text. They come one by one from psi(. | t_<k), a sub-law whose
-rest is the probability that the text ends there, so the last of them is followed by END. `block`
-verifies such drafts; that the target gives END no probability is part of its proof.
+draft aa reads as the target's a, a, nobody sampled the second a. It needs no more than the
+distribution of the target's tokens of a drafted text. They come one by one from psi(. | t_<k), a
+sub-distribution whose rest is the probability that the text ends there, so the last of them is
+followed by END. `block` verifies such drafts; that the target gives END no probability is part of
+its proof.
 
 Of all lossless rules that keep a prefix of the text's tokens, add one token and leave the rest to
 the target, it accepts the most (`specref.theory.block`).

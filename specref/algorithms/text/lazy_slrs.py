@@ -1,8 +1,8 @@
-"""SLRS without psi: every decision from bounds of it, the output law unchanged.
+"""SLRS without psi: every decision from bounds of it, the output distribution unchanged.
 
 String-level rejection sampling (Timor et al. 2025, Algorithm 3) compares psi(t) with numbers that
 are known. Bounds decide as psi would (`specref.algorithms.text.lazy_psi`), mostly with fewer
-forwards of the drafter. For the residual, a token is proposed from norm((p - l)+), l the lower
+forwards of the draft model. For the residual, a token is proposed from norm((p - l)+), l the lower
 bounds that are known by then, and kept with probability (p - psi)+ / (p - l): with l = 0, x ~ p
 kept with (1 - psi / p)+. Only a forward that raises l can refuse, so there are fewer refusals than
 forwards.

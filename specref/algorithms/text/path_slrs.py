@@ -1,11 +1,11 @@
 """SLRS on drafted paths, free of psi: a kernel says how the target would have drafted a token.
 
-For any law kappa(path | t) over drafts whose text starts with the target token t, the pairs
-(t, path) have the target p(t) kappa(path | t) and were drafted with Q(path): rejection sampling of
-pairs is lossless, and forgetting the path leaves p. It reads the drafter along single paths only,
-at most two in expectation: the drafted one, and those proposed for the residual. In return it
-accepts no more than SLRS with psi, which it equals with the drafter's conditional law
-(`specref.algorithms.text.path_kernels`).
+For any distribution kappa(path | t) over drafts whose text starts with the target token t, the
+pairs (t, path) have the target p(t) kappa(path | t) and were drafted with Q(path): rejection
+sampling of pairs is lossless, and forgetting the path leaves p. It reads the draft model along
+single paths only, at most two in expectation: the drafted one, and those proposed for the
+residual. In return it accepts no more than SLRS with psi, which it equals with the draft model's
+conditional distribution (`specref.algorithms.text.path_kernels`).
 """
 
 from collections.abc import Callable, Mapping

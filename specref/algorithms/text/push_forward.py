@@ -22,7 +22,7 @@ def psi(
     lookahead: int = 1,
     rule: LookaheadRule = fixed,
 ) -> Probabilities:
-    """The law of T(d_1 + … + d_i)_1 under the drafter and the stopping rule: a push-forward.
+    """The distribution of T(d_1 + … + d_i)_1 under draft model and stopping rule: a push-forward.
 
     Timor et al. 2025, Theorem 3.2. It is not a sum over the exact decompositions of a token
     (Lemma 3.1 and the worked tree), nor a product of one fixed q: with those SLRS is lossy.
@@ -32,9 +32,9 @@ def psi(
     vocabulary : Vocabulary
         The target's, T.
     drafter : Model
-        Any drafter, with its own vocabulary D.
+        Any draft model, with its own vocabulary D.
     context : tuple of int
-        What the drafter conditions on: ids of D.
+        What the draft model conditions on: ids of D.
     lookahead : int
         Passed to `rule`.
     rule : callable
@@ -48,7 +48,7 @@ def psi(
     Raises
     ------
     UntokenisableError
-        T cannot tokenise a string that the drafter can produce.
+        T cannot tokenise a string that the draft model can produce.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def proposals(
     lookahead: int,
     rule: LookaheadRule = fixed,
 ) -> dict[Tokens, Probability]:
-    """The law of the whole proposal T(d_1 + … + d_i), over the drafter's prefix tree.
+    """The distribution of the whole proposal T(d_1 + … + d_i), over the draft model's prefix tree.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def proposals(
 def psi_iid(
     vocabulary: Vocabulary, drafter: Vocabulary, q: Probabilities, lookahead: int
 ) -> Probabilities:
-    """psi for a drafter that ignores its context, by dynamic programming over texts.
+    """psi for a draft model that ignores its context, by dynamic programming over texts.
 
     Drafts that spell the same undetermined text share a state, so there are at most as many
     states per draft as proper prefixes of target tokens, where the prefix tree grows as V^n.

@@ -1,6 +1,6 @@
 """String-level exact match (SLEM): Timor et al. 2025, Algorithm 2.
 
-The drafter writes text, the target's tokeniser reads it, and the target's own samples are
+The draft model writes text, the target's tokeniser reads it, and the target's own samples are
 kept while they match. Lossless for every way to turn drafts into proposals, because what is
 kept are always target samples. Made definite here: the block ends at the first mismatch, as the
 words of line 10 say, not at the first match, as its argmin does; t_{m+1} matches nothing, so m

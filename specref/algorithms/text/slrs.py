@@ -1,9 +1,9 @@
 """String-level rejection sampling (SLRS): Timor et al. 2025, Algorithm 3.
 
-The drafted text, read by the target's tokeniser, is a draft from an autoregressive law psi
-over T, and is verified as one: the sum that Theorem 3.2 prints, with q given what was drafted, of
-the actual drafting and stopping rule. A sum over exact decompositions, which the paper counts, is
-another. Corrected here: S_1 stops at n drafts, not n + 1; line 8 has an "otherwise"; and the
+The drafted text, read by the target's tokeniser, is a draft from an autoregressive distribution
+psi over T, and is verified as one: the sum that Theorem 3.2 prints, with q given what was drafted,
+of the actual drafting and stopping rule. A sum over exact decompositions, which the paper counts,
+is another. Corrected here: S_1 stops at n drafts, not n + 1; line 8 has an "otherwise"; and the
 listing yields one token per target evaluation (`single_token_step`), so `step` goes on to verify
 t_2, t_3, … with psi(. | t_<k).
 """

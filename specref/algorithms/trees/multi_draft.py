@@ -1,10 +1,11 @@
 """Several drafts of every token: one step down for each position where one of them is accepted.
 
-At each depth k siblings are drafted after what is accepted so far, and a rule emits one token; if
+At each depth k siblings are drafted after what is accepted, and a rule emits one token; if
 it is a sibling that the rule accepted, the next depth follows it. That is a tree of drafts of
 which only the children of accepted nodes are drafted: the others are never read, and a tree that
-is drafted at once (`topdown`) has the same law. A rule is lossless if the token's law is p. Then
-so is the step: whether it goes on may depend on all it knows, as what goes on or ends is p's.
+is drafted at once (`topdown`) has the same distribution. A rule is lossless if the token's
+distribution is p. Then so is the step: whether it goes on may depend on all it knows, as what goes
+on or ends is p's.
 
 The rules: recursive rejection (`siblings`), matching, k-SEQ, top drafts, SpecHub and the optimal
 one. How much each accepts: `specref.theory.multi_draft`.
@@ -103,7 +104,7 @@ def k_seq(
     *,
     rho: Probability | None = None,
 ) -> Verdict:
-    """k-SEQ (SpecTr: Sun et al. 2023, arXiv:2310.15141): the first x with coin min(1, p / rho q).
+    """k-SEQ (SpecTr: Sun et al. 2023, arXiv:2310.15141): accept with min(1, p / rho q).
 
     Siblings are drawn with replacement. `rho` is by default the least multiple of 1/64 that
     is not below rho*, which accepts most and may be irrational; one that leaves no residual is a
@@ -163,9 +164,9 @@ def spechub(
 
     (x, hub) comes with probability q(x), and (hub, x) with q(hub) q(x) / (1 - q(hub)). x is
     accepted up to p(x), of the first kind of pairs before the second; what is left of all pairs
-    goes to the hub, up to p(hub), here in equal shares. The sets of drafts have the same law as
-    those of two `top_drafts`, and what is accepted is the same. Sites ``draft[depth][j]``,
-    ``accept[depth]``, ``residual``.
+    goes to the hub, up to p(hub), here in equal shares. The sets of drafts have the same
+    distribution as those of two `top_drafts`, and what is accepted is the same. Sites
+    ``draft[depth][j]``, ``accept[depth]``, ``residual``.
 
     Examples
     --------

@@ -10,10 +10,10 @@ from P = p. The drafts after an accepted sibling are read next, those after a re
 and since these were not read, they say nothing about it. If no sibling is accepted, the block ends
 with a draw from P: the residual, or p where nothing was drafted.
 
-A draft carries the law that it was drawn from once its elder siblings were known. So the verifier
-need not know how they were drawn: with replacement that law is q; without, q restricted to the
-others; for several drafters, each one's own; for siblings that are not drawn at all, such as the
-k likeliest tokens, one-hot.
+A draft carries the distribution that it was drawn from once its elder siblings were known. So the
+verifier need not know how they were drawn: with replacement that distribution is q; without, q
+restricted to the others; for several draft models, each one's own; for siblings that are not drawn
+at all, such as the k likeliest tokens, one-hot.
 """
 
 from collections.abc import Callable

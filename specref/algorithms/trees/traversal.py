@@ -2,8 +2,8 @@
 
 Weng et al. 2025 (arXiv:2505.12398). A node is verified after everything below it: it may survive
 that its own children are all refused. Let a be the probability with which it still has to be
-accepted, 1 for the root, and P the law of the token after it, at first p. In the order of drawing,
-a child x from q gets
+accepted, 1 for the root, and P the distribution of the token after it, at first p. In the order of
+drawing, a child x from q gets
 
     a_x = min(1, a P(x) / q(x)),
 
@@ -18,8 +18,8 @@ a, and then P follows, and p after that. Without a child to come, that is what i
 the next child is x with probability q(x), whatever was read before, and accepted with a_x: so x
 follows with probability min(q, a P)(x). It is refused with 1 less their sum, which is Z + 1 - a;
 then, by induction, y follows with probability Z / (Z + 1 - a) norm((a P - q)+)(y). Together that
-is a P. The new a and P are the same for all x; the law of the next child need not be, so siblings
-without replacement are covered: it is q restricted to all but x.
+is a P. The new a and P are the same for all x; the distribution of the next child need not be, so
+siblings without replacement are covered: it is q restricted to all but x.
 
 Z = 0 with a < 1 makes a 0: the node is refused. Z = 0 with a = 1 means P = q, where no child is
 refused; so the root keeps a = 1, and is accepted. Below a = 0, as where the target excludes x,

@@ -1,4 +1,4 @@
-"""Small checkpoints whose next-token law is prescribed, to judge engines on."""
+"""Small checkpoints whose next-token distribution is prescribed, to judge engines on."""
 
 from specref.contrib.checkpoints.building import LAW_FILE, WRITERS, build
 from specref.contrib.checkpoints.fidelity import TOLERANCE, Fidelity, compare

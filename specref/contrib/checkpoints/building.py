@@ -28,12 +28,13 @@ def build(
     formats: Sequence[str] = ("hf",),
     architecture: str = "llama",
 ) -> dict[str, Path]:
-    """Write a checkpoint for each law, in each of the formats, and the law beside it.
+    """Write a checkpoint for each distribution, in each of the formats, and a file of it.
 
     Parameters
     ----------
     laws : mapping
-        {"": law}, or {"target": law, "drafter": law}: the keys are folders in `out`.
+        `{"": …}` or `{"target": …, "drafter": …}`, of distributions: the keys are
+        folders in `out`.
     out : path
         A folder that does not exist.
     formats : sequence of {"hf", "gguf", "onnx", "openvino"}
@@ -52,7 +53,7 @@ def build(
     ImportError
         The package of a format is missing.
     ValueError
-        An unknown format or architecture, or a law that it cannot have.
+        An unknown format or architecture, or a distribution that it cannot have.
 
     Examples
     --------

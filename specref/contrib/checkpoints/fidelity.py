@@ -17,14 +17,14 @@ LENGTH = 200
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How far probabilities are from the law, at the context where they are farthest.
+    """How far probabilities are from the distribution, at the context where they are farthest.
 
     Attributes
     ----------
     contexts : int
         How many contexts were compared.
     rows : int
-        How many rows of the law these contexts ask for, `initial` included.
+        How many rows of the distribution these contexts ask for, `initial` included.
     largest : float
         The largest ``|computed - prescribed|`` of a token.
     context : tuple of int
@@ -53,7 +53,7 @@ def compare(
     rng: np.random.Generator,
     length: int = LENGTH,
 ) -> Fidelity:
-    """Compare the law with the probabilities after every prefix of a text that asks for all rows.
+    """Compare the distribution with probabilities after each prefix of a text with all rows.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Law:
 
     @property
     def model(self) -> Model:
-        """The law as a specref `Model`; its contexts leave the start token out."""
+        """The distribution as a specref `Model`; its contexts leave the start token out."""
 
         def next_token(context: Tokens) -> Row:
             return self.rows[context[-self.back]] if len(context) >= self.back else self.initial
@@ -70,7 +70,7 @@ class Law:
 
 
 def as_law(given: Any, name: str = "law") -> Law:
-    """Read a law from what a JSON file holds.
+    """Read a distribution from what a JSON file holds.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _rows(
 
 
 def as_laws(given: Any, name: str = "law") -> dict[str, Law]:
-    """One law, or a pair of them: {"": law}, or {"target": law, "drafter": law}.
+    """One distribution or a pair of them: `{"": …}` or `{"target": …, "drafter": …}`.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def as_laws(given: Any, name: str = "law") -> dict[str, Law]:
 
 
 def load_laws(path: str) -> dict[str, Law]:
-    """Read a law, or a pair, from a JSON file.
+    """Read a distribution, or a pair, from a JSON file.
 
     Raises
     ------

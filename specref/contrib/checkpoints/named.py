@@ -85,7 +85,7 @@ NAMED: Mapping[str, str] = MappingProxyType({name: text for name, (text, _) in P
 
 
 def named_pair(name: str) -> dict[str, Law]:
-    """The pair of this name: {"target": law, "drafter": law}.
+    """The pair of this name: `{"target": …, "drafter": …}`, of distributions.
 
     Raises
     ------

@@ -16,7 +16,7 @@ Shape: TypeAlias = Callable[[Probabilities, float], Probabilities]
 
 
 def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
-    """The law after settings, in their order, each on what the one before it left.
+    """The distribution after settings, in their order, each on what the one before it left.
 
     Parameters
     ----------

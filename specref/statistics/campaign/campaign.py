@@ -49,7 +49,7 @@ class Campaign:
         only look for bugs; what is not LOSSY stays INCONCLUSIVE.
     view : {"boundary", "stream", "trace"}
         What is seen: blocks; only text; or blocks with their drafts. The last takes for
-        granted that the rule is standard speculative decoding with the drafter's own q:
+        granted that the rule is standard speculative decoding with the draft model's own q:
         other lossless rules do what that one never does, and are called LOSSY.
     tolerance : float
         Total variation at each token that is not held against the sampler (for low precision;
@@ -135,7 +135,8 @@ class Campaign:
         context : tuple of int
         lookahead : int
         algorithm : str
-            What the sampler claims to be, for accepted lengths and the clean law.
+            What the sampler claims to be, for numbers of accepted tokens and the clean
+            distribution.
         name : str, optional
             For the report.
         mutants : mapping, optional
@@ -272,11 +273,11 @@ class Campaign:
         Parameters
         ----------
         p : array_like, shape (V,)
-            The target's law given everything before the token. A sum within 1e-6 of 1 is
+            The target's distribution given everything before the token. A sum within 1e-6 of 1 is
             taken for single precision, and divided by.
         token : int
         q : array_like, shape (V,), optional
-            The drafter's law there; without it fewer bets are made.
+            The draft model's distribution there; without it fewer bets are made.
         position : int
             In the block.
         last : bool
@@ -296,7 +297,7 @@ class Campaign:
 
     @property
     def peak(self) -> float:
-        """The logarithm of the evidence, its highest so far."""
+        """The logarithm of the evidence, its highest."""
         return self.evidence.peak
 
     def wealth(self) -> dict[str, Floats]:
@@ -310,11 +311,11 @@ class Campaign:
         return self.impossible is not None or enough or self._too_far
 
     def report(self) -> CampaignReport:
-        """The verdict so far. Each call is a look; the interval pays for every one.
+        """The verdict. Each call is a look; the interval pays for every one.
 
-        The evidence may be looked at whenever one likes. The interval, and the
+        The evidence may be evaluated whenever one likes. The interval, and the
         total-variation test that goes with it, hold for looks at trial numbers that were not
-        chosen from the counts, and for independent blocks of one law.
+        chosen from the counts, and for independent blocks of one distribution.
 
         Returns
         -------

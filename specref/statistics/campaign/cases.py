@@ -29,7 +29,7 @@ class CampaignCase:
     log_bets : ndarray, shape (len(library), nodes, V)
     tilts : ndarray, shape (features, stakes, nodes, V)
     accepted : tuple of float, or None
-        The closed form of the law of accepted lengths, if the rule has one.
+        The closed form of the distribution of numbers of accepted tokens, if the rule has one.
     counts : ndarray, shape (nodes, V)
     lengths : ndarray
         How many blocks had 0, 1, … accepted tokens.

@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 class Conformance(StrEnum):
-    """Whether accepted lengths follow the algorithm's closed form; not part of the verdict."""
+    """Whether numbers of accepted tokens follow the closed form; not part of the verdict."""
 
     CONFORMS = "conforms"
     INFLATED = "inflated"
@@ -122,7 +122,7 @@ class CampaignReport:
     Attributes
     ----------
     log10_evidence : float
-        Of the e-process, its highest so far; LOSSY at -log10(alpha / 2).
+        Of the e-process, its highest; LOSSY at -log10(alpha / 2).
     impossible : str or None
         A token that the target excludes, where it was first seen. It decides at once.
     needed : int or None
@@ -132,7 +132,8 @@ class CampaignReport:
     left_out : int
         How many known bugs are not bet on, over all cases; each case says which, and why.
     least : Least or None
-        If LOSSY, how far off the law is at least, about, on the case where that is surest.
+        If LOSSY, how far off the distribution is at least, about, on the case where that is
+        surest.
     suspects : tuple of Suspect
         The strongest components, in order.
     """
@@ -163,12 +164,12 @@ class CampaignReport:
 
     @property
     def detectable(self) -> float | None:
-        """The distance that would have been found on every case, or None without cases."""
+        """The distance that would be detected on every case, or None without cases."""
         return max((interval.detectable for interval in self.intervals), default=None)
 
     @property
     def conformance(self) -> Conformance:
-        """The first deviation of accepted lengths, if any."""
+        """The first deviation of numbers of accepted tokens, if any."""
         results = [result.conformance for result in self.acceptance]
         wrong = [result for result in results if result != Conformance.CONFORMS]
         return (wrong or results or [Conformance.NOT_RUN])[0]

@@ -67,7 +67,7 @@ class CoupledResult:
     ----------
     trials, mismatches : int
     upper_bound : float
-        The total variation between the joint laws of drafts and block, averaged over
+        The total variation between the joint distributions of drafts and block, averaged over
         instances, is at most this, with confidence 1 - alpha.
     first_mismatch : Mismatch or None
     alpha : float
@@ -90,23 +90,23 @@ def coupled_replay(
     alpha: float = ALPHA,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> CoupledResult:
-    """Run an implementation and the reference on the same coins; bound their total variation.
+    """Run an implementation and the reference on the same random numbers; bound their TV.
 
     Memory is bounded, about two million probabilities at a time. With a lookahead of 0 single
-    draws are coupled, such as a drafter's.
+    draws are coupled, such as a draft model's.
 
     Parameters
     ----------
     implementation : callable
-        (p, q, drafts, coins) -> blocks padded with -1, as `verify_float64`, with rows of p and q
-        for each trial. It may overwrite its arguments.
+        `(p, q, drafts, coins)` -> blocks padded with -1, as `verify_float64`, with rows of
+        p and q for each trial. It may overwrite its arguments.
     p : ndarray, shape (instances, lookahead + 1, V)
         Trials take the instances in turn.
     q : ndarray, shape (instances, lookahead, V)
         What drafts are drawn from.
     trials : int
     rng : numpy.random.Generator
-        Of drafts and coins.
+        Of drafts and random numbers.
     alpha : float
         The chance that the bound fails.
     advance : callable

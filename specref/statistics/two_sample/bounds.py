@@ -133,7 +133,7 @@ def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: 
 def detectable_distance(
     trials: int, texts: int, alpha: float = ALPHA, beta: float = BETA
 ) -> float:
-    """For planning: from which total variation on *any* two laws are told apart.
+    """For planning: from which total variation on *any* two distributions are distinguished.
 
     The probability is 1 - beta, proved, for a test with one report after `trials` texts on
     each side. The mean deal is at most sqrt((k - 1) / (2n - 1)) for k different texts.

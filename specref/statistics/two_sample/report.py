@@ -16,16 +16,16 @@ REPEATING = 0.5
 
 @dataclass(frozen=True)
 class TwoSampleReport:
-    """The verdict on whether both samplers have one law of texts, and its evidence.
+    """The verdict on whether both samplers have one distribution of texts, and its evidence.
 
     Attributes
     ----------
     trials, tokens : int
         Texts on each side; tokens on both.
     log10_evidence : float
-        Of the e-process, its highest so far; LOSSY at -log10(alpha / 2).
+        Of the e-process, its highest; LOSSY at -log10(alpha / 2).
     estimate : float
-        Total variation of the two samples; positive even if both have one law.
+        Total variation of the two samples; positive even if both have one distribution.
     noise : float
         Its mean over all deals of the same texts to the two sides.
     lower, upper : float
@@ -35,14 +35,14 @@ class TwoSampleReport:
         An estimate above it decides for LOSSY.
     detectable : float or None
         Samplers at least this far apart are found LOSSY with probability 0.999, whatever their
-        laws: the chance that total variation is at least `detectable` and yet the verdict is
-        not LOSSY is at most 0.001, for independent texts. It depends on how many different
-        texts were seen; None while no distance below 1 would have been found. Before sampling,
+        distributions: the chance that total variation is at least `detectable` and yet the verdict
+        is not LOSSY is at most 0.001, for independent texts. It depends on how many different
+        texts were seen; None while no distance below 1 would be detected. Before sampling,
         `detectable_distance` bounds it.
     suspects : tuple of Suspect
         Where the samplers differ: a view, a token and its place, and a direction.
     needed : int or None
-        Texts on each side that would certify two samplers of one law within `eps`, if
+        Texts on each side that would certify two samplers of one distribution within `eps`, if
         inconclusive and there is an `eps`. Roughly: as if noise fell with the square root of
         their number, which it does once texts repeat; before, more are needed.
     to_find : (float, int) or None

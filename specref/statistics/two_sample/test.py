@@ -41,7 +41,7 @@ class TwoSample:
     Parameters
     ----------
     alpha : float
-        The chance to call two samplers with one law LOSSY, however often one looks.
+        The chance to call two samplers with one distribution LOSSY, however often one looks.
     eps : float, optional
         LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this. None:
         only look for differences; what is not LOSSY stays INCONCLUSIVE.
@@ -110,7 +110,7 @@ class TwoSample:
 
     @property
     def peak(self) -> float:
-        """The logarithm of the evidence, its highest so far."""
+        """The logarithm of the evidence, its highest."""
         return self._bets.peak
 
     @property
@@ -124,16 +124,16 @@ class TwoSample:
         return self.peak >= -math.log(self.alpha / 2) or self._lower > 0 or self._too_far
 
     def least(self) -> Least:
-        """How far the laws are apart at least, by beginnings of texts or by one of their tokens.
+        """How far the distributions are apart at least, by beginnings of texts or by one token.
 
         A number with its standard error, which is no bound: `report` has one.
         """
         return least_of(self._bets.views(), max(self.trials, 1), both=True)
 
     def report(self) -> TwoSampleReport:
-        """The verdict so far.
+        """The verdict.
 
-        Evidence and bounds may be looked at whenever one likes. For `threshold` and
+        Evidence and bounds may be evaluated whenever one likes. For `threshold` and
         `detectable` each call is a look, and they pay for every one; they hold for looks at
         numbers of texts that were not chosen from the texts.
 

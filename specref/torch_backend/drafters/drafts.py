@@ -43,7 +43,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True)
 class Drafts:
-    """Draft tokens of a batch, and the laws they were drawn from.
+    """Draft tokens of a batch, and the distributions they were drawn from.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class Drafts:
         None: nothing is declared, and drafts are kept while target samples equal them, unless
         there is a verifier.
     forwards : int
-        How often a drafter model was called.
+        How often a draft model was called.
     verifier : Verifier, optional
-        What knows the laws.
+        What knows the distributions.
     """
 
     tokens: Tensor
@@ -109,7 +109,7 @@ class StandardDrafter:
     ----------
     model : CachedModel
     shape : callable
-        From logits to the law that is sampled from, and declared: `shape_logits` with the
+        From logits to the distribution that is sampled from, and declared: `shape_logits` with the
         target's temperature, top-k and top-p.
 
     Examples

@@ -31,10 +31,10 @@ class SlemDrafter:
     Parameters
     ----------
     model : CachedModel
-        The drafter.
+        The draft model.
     target, drafter : TokenVocabulary
     shape : callable
-        From the drafter's logits to the law that drafts are drawn from.
+        From the draft model's logits to the distribution that drafts are drawn from.
     lookbehind : int
         How many target tokens of the context are tokenised again together with the drafted
         text, to find where it starts; a token joined across that border is split there.
@@ -46,9 +46,9 @@ class SlemDrafter:
 
     Notes
     -----
-    The whole context is decoded and encoded in every iteration, as the drafter's tokeniser
+    The whole context is decoded and encoded in every iteration, as the draft model's tokeniser
     would read it; the model reads again only where this differs from what it read before. A
-    character that the context leaves unfinished, and that the drafter cannot spell, is left to
+    character that the context leaves unfinished, and that the draft model cannot spell, is left to
     the drafts: they are proposed if they start with it. What the drafts leave unfinished is
     not proposed.
     """
@@ -69,7 +69,7 @@ class SlemDrafter:
     def draft(
         self, contexts: Sequence[Sequence[int]], lookahead: int, seeds: Tensor, iteration: int
     ) -> Drafts:
-        """Draft `lookahead` drafter tokens for every row, or up to EOS; propose what they become.
+        """Draft `lookahead` tokens for every row, or up to EOS; propose what they become.
 
         `Drafts.tokens` has as many columns as the longest proposal: nothing is cut. It may be
         more than `lookahead`, where the target's tokens are the shorter ones, or none.
@@ -77,7 +77,7 @@ class SlemDrafter:
         Raises
         ------
         ValueError
-            The drafter's logits are not of its vocabulary's size.
+            The draft model's logits are not of its vocabulary's size.
         """
         readings = [read(context, self.target, self.drafter) for context in contexts]
         seen = [ids or [opening(self.drafter)] for ids, _ in readings]
@@ -110,7 +110,7 @@ class SlemDrafter:
         context : sequence of int
             The target's tokens.
         seen, drafted : sequence of int
-            The drafter's: what it read, and what it drafted after that.
+            The draft model's: what it read, and what it drafted after that.
         unfinished : bytes
             The end of the context that is not in `seen`, for `drafted` to start with.
         """

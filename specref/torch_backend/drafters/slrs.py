@@ -39,18 +39,18 @@ WIDTH = 8
 
 
 class SlrsDrafter:
-    """Drafts the target tokens that a drafter's text starts with, and verifies them by bounds.
+    """Drafts the target tokens that a draft model's text starts with, and verifies them by bounds.
 
     Parameters
     ----------
     model : TreeModel
-        The drafter.
+        The draft model.
     target, drafter : TokenVocabulary
-        Of any kind: the text of a drafter's token is what `spelled` says. Where the tokeniser
+        Of any kind: the text of a draft model's token is what `spelled` says. Where the tokeniser
         normalises, that is not quite what it would write, which costs acceptance and no more.
         Where several target tokens have the same bytes, text becomes that of `by_bytes`.
     shape : callable
-        From the drafter's logits to the law of its next token.
+        From the draft model's logits to the distribution of its next token.
     width : int
         How many continuations of a row are read in one forward, at most, while a verdict is open.
         More than a few hardly save forwards: the likeliest ones decide.
@@ -58,7 +58,7 @@ class SlrsDrafter:
     Attributes
     ----------
     reads : int
-        After how many contexts and continuations the drafter's law was asked for.
+        After how many contexts and continuations the draft model's distribution was asked for.
 
     Raises
     ------
@@ -67,11 +67,12 @@ class SlrsDrafter:
 
     Notes
     -----
-    EOS of the drafter where a token would start is EOS of the target; anywhere else it ends the
-    token before it, as do other special tokens. What starts no token of the target is ``OUTSIDE``.
+    EOS of the draft model where a token would start is EOS of the target; anywhere else it ends
+    the token before it, as do other special tokens. What starts no token of the target is
+    ``OUTSIDE``.
 
-    After a draft the drafter goes on from what `contexts.Reader` makes of it: text that it wrote
-    beyond the draft is dropped. A row has fewer drafts where the model's positions end.
+    After a draft the draft model goes on from what `contexts.Reader` makes of it: text that it
+    wrote beyond the draft is dropped. A row has fewer drafts where the model's positions end.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class SlrsDrafter:
         Raises
         ------
         ValueError
-            The drafter's logits are not of its vocabulary's size, or its positions too few.
+            The draft model's logits are not of its vocabulary's size, or its positions too few.
         """
         seeds, before = seeds.to(self.model.device), self.model.forwards
         most = self.model.positions + 1 - self.trie.depth

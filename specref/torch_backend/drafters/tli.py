@@ -17,7 +17,7 @@ from specref.torch_backend.validation import NO_DRAFT
 
 
 class TliDrafter(MappedDrafter):
-    """Drafts shared tokens from q', the drafter's law on them, renormalised.
+    """Drafts shared tokens from q', the draft model's distribution on them, renormalised.
 
     Parameters as for `MappedDrafter`. With an empty intersection nothing is drafted, nor where
     no shared token has any mass.

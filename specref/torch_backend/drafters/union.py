@@ -13,10 +13,10 @@ from specref.torch_backend.validation import OUTSIDE
 
 
 class UnionDrafter(MappedDrafter):
-    """Drafts from the drafter's own law, shaped over its own vocabulary.
+    """Drafts from the draft model's own distribution, shaped over its own vocabulary.
 
     Parameters as for `MappedDrafter`. With an empty intersection nothing is drafted: every
-    draft would be rejected, and leave the target's law.
+    draft would be rejected, and leave the target's distribution.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def verify_block(
     Raises
     ------
     TypeError
-        Laws are no floats, or tokens or lengths no integers.
+        Distributions are no floats, or tokens or lengths no integers.
     ValueError
         Shapes do not fit, or `coins` has neither `final` nor `race`. Values are taken on trust:
         see `validate`.

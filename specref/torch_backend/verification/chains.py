@@ -30,19 +30,19 @@ def verify(
 ) -> tuple[Tensor, Tensor]:
     """Standard speculative decoding of a batch (Leviathan et al. 2023, Algorithm 1).
 
-    With drafts and laws of the right kind this is also the verification of Timor et al. 2025,
-    Algorithms 1 (union), 3 (SLRS) and 4 (TLI): q may sum to less than 1, and a draft may be
-    ``OUTSIDE``. Draft i is accepted iff u < p / q, where 0 / 0 is no acceptance; the token after
-    a rejection has the law norm((p - q)+), or p where rounding leaves nothing of p - q.
+    With drafts and distributions of the right kind this is also the verification of Timor et al.
+    2025, Algorithms 1 (union), 3 (SLRS) and 4 (TLI): q may sum to less than 1, and a draft may be
+    ``OUTSIDE``. Draft i is accepted iff u < p / q, where 0 / 0 is no acceptance; the token after a
+    rejection has the distribution norm((p - q)+), or p where rounding leaves nothing of p - q.
 
     Parameters
     ----------
     target_probs : Tensor, shape (B, K + 1, V)
-        Row i is the target's law after the first i drafts. Any float dtype; acceptance is
+        Row i is the target's distribution after the first i drafts. Any float dtype; acceptance is
         decided in float64, residuals are taken in float32, or in float64 if it is float64.
     draft_probs : Tensor, shape (B, K, V), or None
-        The laws that drafts were drawn from, up to the mass of ``OUTSIDE``. None: every draft
-        is certain.
+        The distributions that drafts were drawn from, up to the mass of ``OUTSIDE``. None: every
+        draft is certain.
     draft_tokens : Tensor of integers, shape (B, K)
         ``NO_DRAFT`` (-1) from the end of a row on; ``OUTSIDE`` (-2) for something that is no
         token of the target, which is always rejected.
@@ -61,7 +61,7 @@ def verify(
     Raises
     ------
     TypeError
-        Laws are no floats, or tokens or lengths no integers.
+        Distributions are no floats, or tokens or lengths no integers.
     ValueError
         Shapes do not fit, or `coins` has neither `final` nor `race`. Values are taken on trust:
         see `validate`.
@@ -95,7 +95,7 @@ def verify_matching(
     target_probs, draft_tokens, lens
         As for `verify`.
     coins : Coins
-        `accept` draws the samples beside the drafts by inverse CDFs, and `final` the last.
+        `accept` draws the samples at the drafts by inverse CDFs, and `final` the last.
 
     Returns
     -------

@@ -30,10 +30,10 @@ def validate_tree(
 ) -> None:
     """Check the values that `verify_tree` takes on trust; waits for the device.
 
-    Only what a verification may read is checked: after the last node, and below ``OUTSIDE``, laws
-    may be anything. Sums may be wrong by 1e-9 in float64, 1e-5 in float32 and 1e-2 in half
-    precision. Whether siblings without replacement have the laws that their elders left is not
-    seen: laws of drafts with replacement look the same.
+    Only what a verification may read is checked: after the last node, and below ``OUTSIDE``,
+    distributions may be anything. Sums may be wrong by 1e-9 in float64, 1e-5 in float32 and 1e-2
+    in half precision. Whether siblings without replacement have the distributions that their
+    elders left is not seen: distributions of drafts with replacement look the same.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def validate_tree(
     Raises
     ------
     TypeError, ValueError
-        As `verify_tree`; and for the first parent, token, law or coin that is out of range, or
-        draft of q = 0.
+        As `verify_tree`; and for the first parent, token, distribution or random number that is
+        out of range, or draft of q = 0.
 
     Examples
     --------

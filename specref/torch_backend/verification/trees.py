@@ -48,23 +48,24 @@ def verify_tree(
     "topdown" is recursive rejection, sibling after sibling (SpecInfer, Miao et al. 2023, with
     replacement; Sequoia, Chen et al. 2024, without); of a chain, it is `verify`. "traversal" is
     traversal verification (Weng et al. 2025); of a chain, `verify_block`. It keeps a copy of the
-    target's laws, top-down a few of their rows.
+    target's distributions, top-down a few of their rows.
 
     Parameters
     ----------
     target_probs : Tensor, shape (B, N + 1, V)
-        Row 0 is the target's law after the context, row i + 1 that after the path to node i. Any
-        float dtype; acceptance is decided in float64, residuals are taken in float32, or in
+        Row 0 is the target's distribution after the context, row i + 1 that after the path to node
+        i. Any float dtype; acceptance is decided in float64, residuals are taken in float32, or in
         float64 if it is float64.
     draft_probs : Tensor, shape (B, N, V), or None
-        The law that node i was drawn from, given its elder siblings: without replacement, what
-        they left of q, renormalised. Up to the mass of ``OUTSIDE``. None: every draft is certain.
+        The distribution that node i was drawn from, given its elder siblings: without replacement,
+        what they left of q, renormalised. Up to the mass of ``OUTSIDE``. None: every draft is
+        certain.
     draft_tokens : Tensor of integers, shape (B, N)
         ``NO_DRAFT`` (-1) where there is no node; ``OUTSIDE`` (-2) for something that is no token
         of the target: it is always rejected.
     parents : Tensor of integers, shape (B, N)
         The parent of node i: a node before it, or ``ROOT`` (-1). Siblings are in the order of
-        drawing. ``NO_NODE`` (-2) after the last node of a row, where no law is read.
+        drawing. ``NO_NODE`` (-2) after the last node of a row, where no distribution is read.
     rule : str
         "topdown" or "traversal".
     coins : Coins
@@ -81,7 +82,7 @@ def verify_tree(
     Raises
     ------
     TypeError
-        Laws are no floats, or tokens or parents no integers.
+        Distributions are no floats, or tokens or parents no integers.
     ValueError
         Shapes do not fit, `coins` has neither `final` nor `race`, or there is no such rule.
         Values are taken on trust: see `validate_tree`.

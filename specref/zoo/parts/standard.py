@@ -164,7 +164,7 @@ def speculative(
     Parameters
     ----------
     propose : callable
-        (q, chance, site) -> Draft: draw a token, and declare the law it came from.
+        (q, chance, site) -> Draft: draw a token, and declare the distribution it came from.
     stop : callable
         (drafts, chance) -> bool: whether to stop early; asked between two drafts.
     submit : callable
