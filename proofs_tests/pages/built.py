@@ -24,14 +24,19 @@ NAMES = (*APPENDED, *WHOLE)
 
 
 def page(name: str, text: str) -> str:
-    """A page as the site has it, of its text in the repository.
+    """A page as the site has it, of its text in the repository; where it is from comes last.
 
     >>> page("install", "# Install")
     '# Install'
     """
     if name in WHOLE:
         return WHOLE[name]()
-    return f"{text}\n{APPENDED[name]()}" if name in APPENDED else text
+    if name not in APPENDED:
+        return text
+    above, _, last = text.rstrip().rpartition("\n\n")
+    if last.startswith("*") and last.endswith("*"):
+        return f"{above}\n\n{APPENDED[name]()}\n\n{last}\n"
+    return f"{text}\n{APPENDED[name]()}"
 
 
 def write_files(docs: Path) -> None:
