@@ -140,6 +140,7 @@ class Rule:
         Examples
         --------
         >>> from specref.models import iid_model
+        >>> from specref.rules import RULES
         >>> from specref.vocabulary import Vocabulary
         >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
         >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
@@ -158,6 +159,7 @@ class Rule:
         Examples
         --------
         >>> from specref.models import iid_model
+        >>> from specref.rules import RULES
         >>> from specref.vocabulary import Vocabulary
         >>> vocabulary = Vocabulary("ab")
         >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
