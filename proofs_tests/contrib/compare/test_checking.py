@@ -55,7 +55,9 @@ def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     whole = file.read_text()
     file.write_text(whole[:-40])  # a process that was killed
     with serving() as url:
-        assert check(url, *OFF).exit_code == 0
+        again = check(url, *OFF)
+    assert again.exit_code == 0
+    assert "texts of an earlier run are in" in again.stderr
     assert sorted(map(kept, file.read_text().splitlines())) == sorted(
         map(kept, whole.splitlines())
     )

@@ -2,9 +2,11 @@
 
 import math
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -129,28 +131,24 @@ def check_server(
         f"{workers} requests at the same time; {place} keeps what has come.",
         err=True,
     )
+    kept = sum(map(_lines, (place / f"{side}.jsonl" for side in (SPEC, PLAIN))))
+    if kept:
+        click.echo(
+            f"{kept:,} texts of an earlier run are in {place} and count: after a change of a "
+            "server choose another --folder.",
+            err=True,
+        )
     with progress(asked, "texts") as advance:
         for number_of_side, (side, one) in enumerate(zip((SPEC, PLAIN), sides, strict=True)):
-            first = seed + APART * number_of_side
-            greedy = replace(
-                one,
-                max_tokens=max(GREEDY_TOKENS, one.max_tokens),
-                settings={**one.settings, "temperature": 0},
-            )
             before = drafted_so_far(one) if metrics else None
-            for kind, asks, count in (
-                (f"greedy-{side}", greedy, 1),
-                (side, one, number),
-                (f"again-{side}", one, AGAIN),
-            ):
-                path = place / f"{kind}.jsonl"
-                came = collect(asks, prompts, count, path, workers, first, advance)
-                advance(count * len(prompts) - came)
-            if one.form.get("logprobs") is True:  # its lists have a field of their own
-                listed = replace(one, settings={**one.settings, "top_logprobs": LIKELIEST})
-                with suppress(RefusedError):
-                    path = place / f"lists-{side}.jsonl"
-                    collect(listed, prompts, AGAIN, path, workers, first, lambda _: None)
+            asking = partial(
+                collect,
+                prompts=prompts,
+                workers=workers,
+                first_seed=seed + APART * number_of_side,
+                advance=advance,
+            )
+            _collect(one, side, place, number, asking)
             after = drafted_so_far(one) if metrics else None
             if before is not None and after is not None:
                 note_drafts(place, side, after - before)
@@ -164,6 +162,28 @@ def check_server(
     if json_file:
         write_json(json_file, as_json(checked.record()))
     leave(checked.exit_code)
+
+
+def _collect(
+    request: Request, side: str, place: Path, number: int, asking: Callable[..., int]
+) -> None:
+    """All texts of one side: so many for each prompt, and those that should equal others."""
+    greedy = replace(
+        request,
+        max_tokens=max(GREEDY_TOKENS, request.max_tokens),
+        settings={**request.settings, "temperature": 0},
+    )
+    asking(greedy, texts=1, path=place / f"greedy-{side}.jsonl")
+    asking(request, texts=number, path=place / f"{side}.jsonl")
+    asking(request, texts=AGAIN, path=place / f"again-{side}.jsonl")
+    if request.form.get("logprobs") is True:  # its lists have a field of their own
+        listed = replace(request, settings={**request.settings, "top_logprobs": LIKELIEST})
+        with suppress(RefusedError):
+            asking(listed, texts=AGAIN, path=place / f"lists-{side}.jsonl")
+
+
+def _lines(file: Path) -> int:
+    return len(file.read_bytes().splitlines()) if file.exists() else 0
 
 
 def _seconds(request: Request, prompts: tuple[str, ...], workers: int) -> float:

@@ -209,7 +209,7 @@ def collect(
     first_seed : int
         Text k of a prompt has the seed `first_seed` + k.
     advance : callable
-        Told of each text.
+        Told of texts that are there already, and of each that comes.
 
     Returns
     -------
@@ -224,6 +224,7 @@ def collect(
     request.check()
     _end_with_a_line(path)
     known = set(_known(path, request.mark))
+    advance(len(known))
     wanted = [
         (prompt, seed)
         for seed in range(first_seed, first_seed + texts)
