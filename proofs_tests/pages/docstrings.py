@@ -39,11 +39,18 @@ def shown() -> Iterator[Any]:
                 yield from members(value)
     for rule in RULES.values():
         listing = listing_of(rule)
-        yield listing
-        yield sys.modules[getattr(listing, "__module__", "")] if callable(listing) else listing
-        for closed in (rule.accepted_lengths, rule.accepts_first):
-            if closed is not None:
-                yield sys.modules[getattr(closed, "func", closed).__module__]
+        closed = inspect.unwrap(rule.accepted_lengths or rule.accepts_first or rule.step)
+        closed = getattr(closed, "func", closed)
+        read = inspect.getclosurevars(closed).nonlocals.get("read")
+        for one in (listing, read or closed):
+            module = one if inspect.ismodule(one) else sys.modules[one.__module__]
+            yield module
+            yield from (x for x in vars(module).values() if is_of(x, module.__name__))
+
+
+def is_of(value: Any, module: str) -> bool:
+    """Whether a function or a class is defined in a module, whose listing a page has."""
+    return hasattr(value, "__qualname__") and getattr(value, "__module__", "") == module
 
 
 def members(shown_class: type) -> Iterator[Any]:

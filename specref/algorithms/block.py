@@ -66,7 +66,7 @@ def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) 
     """Accept a prefix of the drafts jointly; end with one more token, or an accepted EOS.
 
     `drafts` are those of any drafting rule (`standard`, `union`, `tli`, `block_slrs`) that is a
-    function of the drafts so far and their coins; with `None` as its token, the last is END.
+    function of the drafts and their random numbers; with `None` as its token, the last is END.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def stopping(p: Probabilities, q: Probabilities, survival: Probability) -> Proba
 
 
 def walk_back(stops: list[Stop], chance: Chance) -> Tokens:
-    """The longest of these prefixes whose coin succeeds, or the first, and a residual token."""
+    """The longest of these prefixes that is accepted, or the first, and a residual token."""
     block, _, p, q = next(
         (s for s in stops[:0:-1] if chance.accept(s.probability, f"accept[{len(s.block) - 1}]")),
         stops[0],

@@ -110,7 +110,7 @@ def iterate(
 ) -> tuple[Tokens, Modifications]:
     """One iteration: 1 to lookahead + 1 tokens, and the modifications that then hold.
 
-    The block, continued by `modified` of the target with what is returned, has the law of
+    The block, continued by `modified` of the target with what is returned, has the distribution of
     `modified` of the target with what was `carried`.
     """
     if target.vocabulary.tokens != drafter.vocabulary.tokens:
@@ -163,9 +163,9 @@ def modified(target: Model, drafter: Model, context: Tokens, carried: Modificati
 
 
 def law(target: Model, drafter: Model, context: Tokens, carried: Modifications) -> Probabilities:
-    """The law of the next token: p, to which the modifications are applied one by one.
+    """The distribution of the next token: p, to which the modifications are applied one by one.
 
-    In floats, one whose law does not exist by rounding alone is not applied.
+    In floats, one whose distribution does not exist by rounding alone is not applied.
     """
     p = target.next_token(context)
     for ratio, _ in carried:

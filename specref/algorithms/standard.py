@@ -16,7 +16,7 @@ from specref.vocabulary import Tokens
 
 
 class Draft(NamedTuple):
-    """A drafted target token, or None if the target lacks it, and the law `q` it came from.
+    """A drafted target token, or None if the target lacks it, and its distribution `q`.
 
     `q` has one entry for each target token; where it sums to less than 1, the rest is the
     probability of None.

@@ -15,10 +15,10 @@ from specref.vocabulary import Tokens, intersection
 
 
 def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
-    """One iteration with the drafter confined to shared tokens: 1 to lookahead + 1 tokens.
+    """One iteration with the draft model confined to shared tokens: 1 to lookahead + 1 tokens.
 
     Parameters and returns as `standard.step`, for any two vocabularies. An empty
-    intersection, or a context that the drafter cannot read, is a plain target draw.
+    intersection, or a context that the draft model cannot read, is a plain target draw.
 
     Examples
     --------

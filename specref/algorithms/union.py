@@ -18,7 +18,7 @@ def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance:
     """One iteration over the union vocabulary: 1 to lookahead + 1 target tokens.
 
     Parameters and returns as `standard.step`, for any two vocabularies. A context that the
-    drafter cannot read is drafted nothing for: what it would say never changes the law.
+    draft model cannot read is drafted nothing for: what it would say changes nothing.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def draft(
 
 
 def read(target: Model, drafter: Model, context: Tokens) -> Tokens | None:
-    """The context in the drafter's tokens, or None if it cannot spell one of them."""
+    """The context in the draft model's tokens, or None if it cannot spell one of them."""
     try:
         return translate(context, target.vocabulary, drafter.vocabulary)
     except UntokenisableError:

@@ -71,7 +71,7 @@ class Capabilities:
     metric : str
         For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
     nan : {"raises", None} or int
-        What becomes of a row of NaN beside good ones: the call raises, or the row gets this token.
+        What becomes of a row of NaN among good ones: the call raises, or the row gets this token.
         None: not said, and no such row is given.
     dtype : str
         What probabilities, or logits, are cast to before the call.

@@ -35,7 +35,7 @@ Lengths: TypeAlias = tuple[Probability, ...]
 def autoregressive(
     target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
 ) -> Lengths:
-    """P(accepted length = 0), P(= 1), … of one iteration: nothing is ever submitted.
+    """P(number of accepted tokens = 0), P(= 1), … of one iteration: nothing is ever submitted.
 
     * `context`: Target token ids.
     * `lookahead`: How many tokens are drafted.
@@ -48,7 +48,7 @@ def autoregressive(
 
 
 def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(accepted length = 0), P(= 1), … with mu = q, over one vocabulary.
+    """P(number of accepted tokens = 0), P(= 1), … with mu = q, over one vocabulary.
 
     Leviathan et al. 2023, Theorem 3.5. Parameters and result as `autoregressive`.
 
@@ -69,7 +69,7 @@ def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int
 
 
 def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(accepted length = 0), P(= 1), … with mu = q on T ∩ D.
+    """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D.
 
     Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
 
@@ -86,7 +86,7 @@ def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 
 
 
 def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(accepted length = 0), P(= 1), … with mu = q on T ∩ D, renormalised.
+    """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D, renormalised.
 
     Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
     """
@@ -95,7 +95,7 @@ def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1)
 
 
 def slem(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(accepted length = 0), P(= 1), … of exact match with mu = psi, which lookahead changes.
+    """P(number of accepted tokens = 0), P(= 1), … of exact match with mu = psi.
 
     Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
     """
@@ -110,7 +110,7 @@ def slrs(
     lookahead: int = 1,
     rule: LookaheadRule = fixed,
 ) -> Lengths:
-    """P(accepted length = 0), P(= 1), … with mu = psi, under a lookahead rule.
+    """P(number of accepted tokens = 0), P(= 1), … with mu = psi, under a lookahead rule.
 
     Timor et al. 2025, Table 3; the rule has its `ending` "residual". Other parameters, result and
     errors as `autoregressive`.
@@ -120,7 +120,7 @@ def slrs(
 
 
 def block(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(accepted length = 0), P(= 1), … of block verification, over one vocabulary.
+    """P(number of accepted tokens = 0), P(= 1), … of block verification, over one vocabulary.
 
     Parameters, result and errors as `standard`.
     """
@@ -131,7 +131,7 @@ def block(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 
 def block_by_text(
     target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
 ) -> Lengths:
-    """P(accepted length = 0), P(= 1), … of block verification of text, with mu = psi.
+    """P(number of accepted tokens = 0), P(= 1), … of block verification of text, with mu = psi.
 
     Parameters, result and errors as `autoregressive`.
     """
@@ -140,7 +140,7 @@ def block_by_text(
 
 
 def rate(lengths: Lengths) -> Probability:
-    """The probability that the first submitted token is accepted, given a law of lengths.
+    """The probability that the first submitted token is accepted, given a distribution of lengths.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def rate(lengths: Lengths) -> Probability:
 
 
 def by_position(lengths: Lengths) -> tuple[Probability, ...]:
-    """The probability of each acceptance given the earlier ones, given a law of lengths.
+    """The probability of each acceptance given the earlier ones, given a distribution of lengths.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _lengths(
     submitted: Submitted,
     kept: Callable[[Probabilities, Probabilities], Probabilities] = np.minimum,
 ) -> Lengths:
-    """The law of the accepted length, where the next token t is accepted with kept(p, mu)(t)."""
+    """The numbers of accepted tokens, where the next token t is accepted with kept(p, mu)(t)."""
     reached: dict[Tokens, Probability] = {(): Fraction(1)}
     survival: list[Probability] = []
     while reached:
@@ -236,6 +236,6 @@ def _by_token(
 def _psi(
     target: Model, drafter: Model, context: Tokens, lookahead: int, rule: LookaheadRule = fixed
 ) -> jointly.Rows:
-    """mu of drafts that are what the target reads in the drafter's text."""
+    """mu of drafts that are what the target reads in the draft model's text."""
     seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
     return conditional_psi(target.vocabulary, drafter, seen, lookahead, rule)

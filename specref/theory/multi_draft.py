@@ -90,7 +90,7 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
 
     * `p` (ndarray, shape (V,))
     * `law`: {drafts: probability}: `transport.drafts_law`.
-    * raises `ValueError`: `law` is no law of tokens of p.
+    * raises `ValueError`: `law` is no distribution of tokens of p.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 """Token trees in closed form: what top-down and traversal verification accept and emit.
 
-Let a node be reached with probability r, to be accepted with a r of it, and let m be the law p of
-the token after it, times a r: what it has to emit. Its next child is x with probability r q(x),
-and accepted with min(r q, m)(x). If it is refused,
+Let a node be reached with probability r, to be accepted with a r of it, and let m be the
+distribution p of the token after it, times a r: what it has to emit. Its next child is x with
+probability r q(x), and accepted with min(r q, m)(x). If it is refused,
 
     m becomes (m - r q)+,    r becomes sum (r q - m)+.
 
 Without replacement both are divided among the refused x, in proportion to (r q - m)+(x), and q
 loses x. After the last child m is emitted: the token that ends the block. Top-down verification
-tosses the coin of a child before those of what is below it, traversal after them: so the child's r
-is min(r q, m)(x), that is a = 1, or r q(x). That is all they differ in.
+draws the random number of a child before those of what is below it, traversal after them: so the
+child's r is min(r q, m)(x), that is a = 1, or r q(x). That is all they differ in.
 
 With replacement, traversal accepts every prefix at least as often. Take two nodes with the same m
 and different r: the larger r stays larger, and its m is smaller, child after child, as (r q - m)+
@@ -37,7 +37,7 @@ from specref.vocabulary import Tokens
 
 
 class Stage(NamedTuple):
-    """The next child, or none (q = 0): its probability, the law still to be emitted, and q."""
+    """The next child, or none (q = 0): its probability, what is still to be emitted, and q."""
 
     reach: Probability
     due: Probabilities
@@ -109,7 +109,7 @@ def block_law(
     rule: Read = topdown,
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
-    """The law of the block that a rule emits; neither trees nor coins are enumerated.
+    """The distribution of the block that a rule emits, without enumeration.
 
     Parameters as `accepted_prefixes`.
 
@@ -142,7 +142,7 @@ def accepted_length_distribution(
     rule: Read = topdown,
     replacement: bool = False,
 ) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), … of one iteration; an accepted EOS counts.
+    """P(number of accepted tokens = 0), P(= 1), … of one iteration; an accepted EOS counts.
 
     Parameters as `accepted_prefixes`.
 

@@ -54,7 +54,7 @@ def test_what_is_claimed_of_a_row_of_nan_holds():
     [
         (sampling(), "raises", "nothing was raised"),
         (sampling(token=1), 0, r"is NaN and got \[1\]: it claims nan=0"),
-        (sampling(spread=True), 0, "row 256 beside it is NaN"),
+        (sampling(spread=True), 0, "row 256 next to it is NaN"),
     ],
 )
 def test_what_does_not_hold_is_found(function, claim, why):

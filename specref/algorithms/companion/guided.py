@@ -1,7 +1,7 @@
 """Companion-guided verification as a step of the usual signature, for proofs and tables.
 
-Its companion is halfway between target and drafter, and its length is the simplest that depends on
-what is estimated.
+Its companion is halfway between target and draft model, and its length is the simplest that
+depends on what is estimated.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from specref.vocabulary import Tokens
 
 
 def between(target: Model, drafter: Model) -> Model:
-    """A companion for proofs: halfway between target and drafter."""
+    """A companion for proofs: halfway between target and draft model."""
 
     def next_token(context: Tokens) -> Probabilities:
         row: Probabilities = (target.next_token(context) + drafter.next_token(context)) / 2

@@ -36,7 +36,7 @@ def step(
     Parameters
     ----------
     target, drafter : Model
-        Over the same vocabulary. Only the drafter's bigrams p(. | x) are read, once, and not
+        Over the same vocabulary. Only the draft model's bigrams p(. | x) are read, once, and not
         even these where `propose` is given; in the paper it is the target itself.
     context : tuple of int
         Target token ids.
@@ -87,7 +87,7 @@ def proposals(
 
 @lru_cache(maxsize=16)
 def learning_free(drafter: Model, lookahead: int) -> Propose:
-    """Up to 3 drafts: what followed the last token before, then the drafter's bigrams."""
+    """Up to 3 drafts: what followed the last token before, then the draft model's bigrams."""
     table = bigrams(bigram_rows(drafter), min(DRAFTS, len(drafter.vocabulary)))
     chained = table_drafts(extended(table, max(1, lookahead)))
     return mixed_drafts(context_drafts(QUERY), chained, drafts=DRAFTS)

@@ -34,7 +34,7 @@ def step(
     *,
     rule: LookaheadRule = fixed,
 ) -> Tokens:
-    """One iteration of multi-token SLRS, with the law of `slrs.step`: tokens and residual.
+    """One iteration of multi-token SLRS, distributed as `slrs.step`: tokens and residual.
 
     Parameters and returns as `slrs.step`. Sites ``draft[i]``; ``accept[k]``, drawn as in `decide`;
     then ``residual`` and ``keep`` in turn, also after the whole text: longer ones have mass.
@@ -42,7 +42,7 @@ def step(
     Raises
     ------
     UntokenisableError
-        A vocabulary cannot tokenise a text of the other's that was looked at.
+        A vocabulary cannot tokenise a text of the other's that it needs.
     ValueError
         A token id is out of range, or `lookahead` < 0.
 
@@ -77,7 +77,7 @@ def single_token_step(
     *,
     rule: LookaheadRule = fixed,
 ) -> Tokens:
-    """Algorithm 3 as listed, with the law of `slrs.single_token_step`; parameters as `step`."""
+    """Algorithm 3 as listed, distributed as `slrs.single_token_step`; parameters as `step`."""
     tree, tokens = propose(target, drafter, context, lookahead, chance, rule)
     p = target.next_token(context)
     if tokens and accepts(tree, p, (), tokens[0], chance, "accept[0]"):

@@ -58,8 +58,8 @@ def step(
     UntokenisableError
         A vocabulary cannot tokenise the other's text.
     ValueError
-        A token id is out of range, `lookahead` < 0, or the kernel gives no law over paths of its
-        token.
+        A token id is out of range, `lookahead` < 0, or the kernel gives no distribution over paths
+        of its token.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def residual(
 
 
 def checked(law: Kernel, drafting: Drafting) -> Kernel:
-    """The same kernel; raises where it gives no law over paths of its token."""
+    """The same kernel; raises where it gives no distribution over paths of its token."""
 
     def kernel(token: int) -> Mapping[Tokens, Probability]:
         paths = law(token)

@@ -37,7 +37,7 @@ def step(
     context : tuple of int
         Target token ids, kept as they are.
     lookahead : int
-        How many drafter tokens to draft.
+        How many tokens to draft.
     chance : Chance
         Sites ``draft[i]`` and ``target[j]``.
     propose : callable, optional

@@ -127,7 +127,7 @@ def propose(
 
 
 def with_end(tokens: Tokens, psi: Mapping[Tokens, Probabilities]) -> list[Draft]:
-    """The tokens of a drafted text with their laws; then END, if longer texts could be drafted."""
+    """The tokens of a drafted text with their distributions; END, if longer ones have mass."""
     laws = [psi[tokens[:k]] for k in range(len(tokens) + 1)]
     drafts = [Draft(token, law) for token, law in zip((*tokens, None), laws, strict=True)]
     return drafts if laws[-1].any() else drafts[:-1]

@@ -30,7 +30,7 @@ from specref.vocabulary import Tokens
 
 
 class Node(NamedTuple):
-    """A drafted token, the law it was drawn from given its elder siblings, and what follows it."""
+    """A drafted token, its distribution given its elder siblings, and what follows it."""
 
     token: int
     q: Probabilities

@@ -110,7 +110,7 @@ def beside_nan(judge: Judge, batch: Batch) -> Outcome | None:
         got = tokens[row, : answer.counts[row]].tolist()
         return failed(f"row {row} is NaN and got {got}: it claims nan={claim}", row=row)
     tokens[row] = tokens[row - 1]
-    rest = _all_are(Answer(tokens, answer.counts), {(2, 1)}, f"row {row} beside it is NaN")
+    rest = _all_are(Answer(tokens, answer.counts), {(2, 1)}, f"row {row} next to it is NaN")
     return rest if rest.status == Status.FAILED else None
 
 
