@@ -10,6 +10,7 @@ import mmap
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
@@ -25,9 +26,13 @@ WRITTEN = 1
 
 
 class Notes:
-    """Memory shared with a parent: the verdict, and what the work is at."""
+    """Memory shared with a parent: the verdict, and what the work is at.
+
+    * `began`: When it was made, before anything large is imported, as `time.perf_counter` counts.
+    """
 
     def __init__(self) -> None:
+        self.began = time.perf_counter()
         self._memory = mmap.mmap(-1, SIZE)
         self._owner = os.getpid()
 

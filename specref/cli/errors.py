@@ -8,6 +8,7 @@ import click
 
 from specref.cli.group import INTERRUPTED, STARTED, Verdict, ended_as_by_ctrl_c, leave, misused
 from specref.suggestions import did_you_mean
+from specref.supervised import Notes
 from specref.tracebacks import traceback_lines
 
 GIVEN = re.compile(r"'(.*?)' is not (?:one of|a valid)")
@@ -20,7 +21,8 @@ class OneLineErrors(click.Group):
     """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        started = time.perf_counter()
+        notes = options.get("obj")
+        started = notes.began if isinstance(notes, Notes) else time.perf_counter()
         try:
             context = super().make_context(*arguments, **options)
         except click.exceptions.NoArgsIsHelpError:

@@ -116,7 +116,7 @@ class Summary:
 
     def lines(self, seconds: float) -> list[str]:
         """All of it, a section after the other, and how long it took."""
-        found = [self.headline, *(INDENT + line for line in self.sure)]
+        found = [*wrapped(self.headline), *(INDENT + line for line in self.sure)]
         titles = "WHERE", "LIKELY CAUSE", "ALSO FAILED", "NOT TRIED", "WARNINGS"
         sections = self.where, self.cause, self.also, self.untried, self.warnings
         for title, section in zip(titles, sections, strict=True):
@@ -187,7 +187,8 @@ def _headline(report: "Report") -> str:
     if report.finding is not None:
         return UNDRAFTED if _undrafted(report) else HEADLINES[report.finding]
     if report.exit_code or not report.complete:
-        return report.verdict.removeprefix("INCONCLUSIVE: ")
+        # What was not tried has a section of its own.
+        return report.verdict.partition("; not tried: ")[0].removeprefix("INCONCLUSIVE: ")
     if report.lossy_as_expected:
         return "lossy, as expected, and nothing else was found"
     done = sum(one.status == Status.PASSED for one in report.results)

@@ -46,12 +46,12 @@ SHIFTS = (
 
 def kit_report(report: Report, *, verbose: bool = False) -> RenderableType:
     """The answer first: the verdict, where, why, counts, and what to do next."""
-    said = report.summary
     known = report.counts[Status.EXPECTED_FAILURE]
     style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
     parts: list[RenderableType] = [*(Prose(line, "dim") for line in report.heading), ""]
-    text = Text("\n".join(said.lines(report.seconds) if verbose else report.answer))
-    text.highlight_regex(f"^{re.escape(said.headline)}", style)
+    lines = report.summary.lines(report.seconds) if verbose else report.answer
+    text = Text("\n".join(lines))
+    text.highlight_regex(f"^{re.escape(lines[0])}", style)
     text.highlight_regex("(?m)^[A-Z ]{5,}(?=  )", "bold")
     return Group(*parts, text, *(_details(report) if verbose else ()))
 
