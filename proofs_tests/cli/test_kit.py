@@ -9,13 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
-from specref.cli import cluster as cluster_module
 from specref.cli import main
 from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
 from specref.contracts.table import VERIFY
-from specref.contrib.selftest import command as zoo_module
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
 LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)
@@ -252,32 +250,6 @@ def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path:
         assert result.exit_code == 2
         assert f"expected a folder, and {file} is a file" in result.stderr
     assert file.read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ([], 16),
-        (["--triggers"], 16),
-        (["--workers", "3"], 3),
-        (["shared-u"], 1),
-        (["--cluster", "tcp://nowhere:1"], 1),
-        (["shared-u", "--workers", "2"], 2),
-    ],
-)
-def test_the_whole_zoo_uses_the_cores(
-    arguments: list[str], expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-
-    def stop(workers: int, cluster: str | None) -> None:
-        asked.append(workers)
-        raise ValueError("no executor")
-
-    monkeypatch.setattr(zoo_module, "executor_of", stop)
-    monkeypatch.setattr(cluster_module.os, "sched_getaffinity", lambda _: range(99), raising=False)
-    assert specref("zoo", *arguments).stderr == "error: no executor\n"
-    assert asked == [expected]
 
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:

@@ -86,19 +86,6 @@ def test_sections_and_a_contract_are_chosen() -> None:
     assert "joint/wide" not in output
 
 
-def test_what_there_is_of_each_rule_is_listed() -> None:
-    rows = {row["name"]: row for row in record("rules")["rules"]}
-    assert all(rows["standard"]["parts"].values())
-    missing = {name for name, there in rows["ngrams"]["parts"].items() if not there}
-    assert missing == {"accepted lengths", "first acceptance", "twin", "coins", "vectors"}
-    assert rows["k-seq"]["parts"]["first acceptance"]
-    assert rows["companion-published"]["contracts"] == []
-    assert rows["block"]["papers"] == ["Sun et al. 2024, Algorithm 2"]
-    shown = " ".join(listed("rules", columns=200).output.split())
-    assert "n/a" in shown
-    assert "none: refuted" in shown
-
-
 def test_what_is_not_installed_says_how(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "vllm", None)
     row = next(row for row in record("names")["names"] if row["name"] == "vllm")

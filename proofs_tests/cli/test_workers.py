@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.records import without_seconds
-from specref.cli import judging as check_module
 from specref.cli import main
 from specref.cli.targets import LoadTarget
 from specref.conformance.public import check
@@ -84,33 +83,3 @@ def test_every_text_is_counted(generates: str) -> None:
     options = {"contract": "generate", "only": ["end-to-end/deep"], "trials": 60}
     check(LoadTarget(generates, 1.0)(), **options, advance=drawn.append)
     assert drawn == [1] * 60
-
-
-@pytest.mark.parametrize(
-    ("seconds", "options", "said"),
-    [
-        (300.0, (), True),
-        (30.0, (), False),
-        (300.0, ("--seconds", "0.1"), False),
-    ],
-)
-def test_how_long_texts_take_is_said_before(
-    generates: str,
-    seconds: float,
-    options: tuple[str, ...],
-    said: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(check_module, "ESTIMATES", (lambda judge, asked: seconds,))
-    asked = ("--contract", "generate", "--only", "smoke", *options)
-    result = specref("check", generates, *asked)
-    assert ("about 5 minutes (--time-limit 30 for a quick look)" in result.stderr) == said
-
-
-def test_seconds_replace_the_power_that_is_asked_for() -> None:
-    only = ("--only", "boundary/disjoint")
-    result = specref("check", "examples.correct:verify", "-v", *only, "--seconds", "1")
-    assert "draws for 1 s: what would be detected" in " ".join(result.stdout.split())
-    result = specref("check", "examples.correct:verify", "--seconds", "1", "--trials", "9")
-    assert result.exit_code == 2
-    assert "trials = 9: expected one of them" in result.stderr

@@ -14,7 +14,6 @@ from scipy import stats
 from proofs_tests.helpers.first_order import chain
 from specref.algorithms.decoding import Step, decode
 from specref.chance import Sampled
-from specref.conformance.checks.texts import transitions
 from specref.conformance.greedy import greedy_text, judge_greedy
 from specref.conformance.markov import Chain, judge_markov
 from specref.contracts.functions import Generate
@@ -197,9 +196,3 @@ def test_a_transition_that_is_too_rare_is_not_counted() -> None:
     assert [(found.case, found.trials) for found in report.intervals] == [("after 'a'", 1)]
     with pytest.raises(ValueError, match="tokens = 1: expected more, to count any transition"):
         judge_markov(generate, alone, alone, tokens=1, seed=1)
-
-
-def test_the_frames_of_what_raises_are_told() -> None:
-    outcome = transitions(judged(lambda *given: 1 / 0), 0.05)
-    assert outcome.message == "generate raised ZeroDivisionError: division by zero"
-    assert "lambda *given: 1 / 0" in "\n".join(outcome.evidence["traceback"])

@@ -30,7 +30,7 @@ from specref.contracts.sampling import (
     step_call,
     until_eos,
 )
-from specref.contracts.timeout import Deadline, HungError, described, user_code, within
+from specref.contracts.timeout import Deadline, HungError, user_code, within
 from specref.contracts.verify import (
     Alone,
     Blocks,
@@ -110,18 +110,6 @@ def test_the_time_counts_from_the_last_restart() -> None:
         return "done"
 
     assert within(1.0, work, deadline) == "done"
-
-
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (ValueError("a\nb"), "ValueError at row 1: a"),
-        (ValueError(), "ValueError at row 1"),
-        (ValueError("x" * 1000), f"ValueError at row 1: {'x' * 300}"),
-    ],
-)
-def test_errors_are_described_in_one_line(error: Exception, text: str) -> None:
-    assert described(error, "at row 1") == text
 
 
 class Given:

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from proofs_tests.helpers.pages import Page, measured
-from specref.cli import dominance, main, proving
+from specref.cli import dominance, main
 from specref.proofs.everywhere.solver import is_installed
 from specref.report.everywhere_table import answers_document
 from specref.report.html import page_of as html_of
 from specref.verification.dominance import Question, questions_of
-from specref.verification.everywhere import Answer, Box, boxes_of
+from specref.verification.everywhere import Answer, Box
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="not_run (z3 is not installed)")
 PRINTED = "specref.zoo.standard.printed:algorithm_5"
@@ -82,19 +82,6 @@ def test_a_comparison_shows_both_numbers(tmp_path: Path) -> None:
     assert code == 1
     assert "At most as much, and less somewhere" in Page(text).text
     assert f"Rows at which {BLOCK} accepts more than {STANDARD}" in Page(text).text
-
-
-def test_all_rules_are_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("standard", "algorithm 5 as printed")
-    few = [box for box in boxes_of("quick") if box.rule in names and len(box.target) == 2]
-    monkeypatch.setattr(proving, "boxes_of", lambda profile, zoo: few[:2])
-    code, text = page_of(tmp_path, "verify", "--everywhere")
-    said = Page(text).text
-    assert code == 0
-    assert "Every answer is as known" in said
-    assert "1 proved, 1 lossy" in said
-    assert "Where the lossy ones are lossy" in said
-    assert f"{few[1].rule} 2 {few[1].lookahead} 3/8" in said
 
 
 def test_answers_that_are_open_or_unknown_are_no_pass() -> None:

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from proofs_tests.helpers import chromium
 from proofs_tests.helpers.colours import contrast
-from proofs_tests.helpers.engines import LOSSY, Speculating, engine, sampling
+from proofs_tests.helpers.engines import LOSSY, engine, sampling
 from proofs_tests.helpers.pages import Page, measured
 from specref import check
 from specref.algorithms import standard
@@ -492,19 +492,6 @@ def test_commands_write_pages(tmp_path: Path) -> None:
         assert page.problems == []
         assert words[0] in page.text
         file.unlink()
-
-
-def test_a_page_of_an_engine_is_about_its_texts() -> None:
-    one = engine(Speculating(), plain=sampling())
-    text = Page(kit_html([check(one, contract="text", detect_tv=0.3)])).text
-    assert "The distribution of texts end-to-end/texts at prompt (0, 1): " in text
-    assert "Texts, as token ids" in text
-    assert "Total variation of texts from the distribution that was given" in text
-    assert "Not tested: other prompts, lengths and settings, other models" in text
-    assert re.search(r"[\d,]+ of [\d,]+ drafts accepted in [\d,]+ texts", text)
-    assert "end-to-end/texts: evidence against the distribution after so many trials" in text
-    for word in ("completed block", "engine around", "numpy arrays", "rule not declared"):
-        assert word not in text
 
 
 def test_a_page_of_two_modes_shows_how_the_evidence_grew() -> None:

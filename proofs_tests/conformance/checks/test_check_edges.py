@@ -1,11 +1,13 @@
 """Where checks draw their lines: formats, thresholds and what is asked of whom."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from specref.algorithms import standard
 from specref.chance import Chance
@@ -362,3 +364,17 @@ def test_one_token_is_left_only_for_rules_that_leave_one() -> None:
     for name in ("standard", "block", "topdown", "traversal"):
         assert boundary.likely_blocks(RULES[name], p, q, 1) == {(0,)}, name
     assert boundary.likely_blocks(RULES["autoregressive"], p, q, 1) == set()
+
+
+def test_noise_goes_from_nearly_zero_to_where_its_uniform_is_just_below_one() -> None:
+    last = -math.expm1(-max(replay.NOISE))
+    assert 0 < 1 - last <= np.finfo(float).eps
+    assert 0 < min(replay.NOISE) < np.finfo(float).eps
+
+
+@pytest.mark.parametrize("profile", boundary.RARE)
+def test_how_often_a_rare_draft_may_be_kept(profile: str) -> None:
+    """The least number that uniforms of 23 bits exceed with a probability below 1e-10."""
+    calls, most = boundary.RARE[profile]
+    law = scipy.stats.binom(calls * boundary.RARE_ROWS, 2.0**-23)
+    assert law.sf(most) < 1e-10 < law.sf(most - 1)

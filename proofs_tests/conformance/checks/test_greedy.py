@@ -16,7 +16,6 @@ from specref.conformance.greedy import departures, greedy_text, likeliest
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.table import STRATA, crossed
 from specref.contracts.batch import NO_NODE, ROOT, Batch, TreeBatch, batch_of_one
 from specref.contracts.calling import Verifier
@@ -252,23 +251,6 @@ def test_ways_of_calling_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch
     report = judged(remembers, only=["boundary/greedy-situations"])
     (failure,) = report.failures
     assert failure.message.startswith("arrays-filled-anew, V = 8, 32 rows, call 1")
-
-
-SHAPE = Shape(77, 3, 5)
-
-
-def test_shapes_that_are_asked_for_are_judged_greedily_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """At these shapes, in each dtype, and nowhere else."""
-    judge_in(monkeypatch, "one-draft")
-    wrong = verifying(
-        given=lambda p, q: np.roll(p, p.shape[2] == 77 and p.dtype == np.float32, axis=2)
-    )
-    asked: dict[str, Any] = {"only": ["boundary/greedy-situations"], "shapes": [SHAPE]}
-    assert judged(wrong, **asked).exit_code == 0
-    (failure,) = judged(wrong, dtypes=["float64", "float32"], **asked).failures
-    assert failure.message.startswith("own-shape, V = 77, 5 rows, call 0")
 
 
 def test_pairs_of_strata_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:

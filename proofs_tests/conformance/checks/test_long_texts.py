@@ -90,18 +90,6 @@ def test_plain_mode_that_is_off_is_not_held_against_speculation() -> None:
     assert (found.status, found.finding) == (Status.FAILED, Finding.PLAIN)
 
 
-def test_texts_that_are_too_long_for_an_engine_are_not_tried() -> None:
-    def short(prompt: Any, budget: int, seed: int) -> Text:
-        if budget > 16:
-            raise ValueError("at most 16 tokens")
-        return Speculating()(prompt, budget, seed)
-
-    found = judged(engine(short))
-    assert found.status == Status.NOT_RUN
-    assert found.message.startswith("not tried: texts of ")
-    assert "speculative mode raised ValueError: at most 16 tokens" in found.message
-
-
 def test_a_long_text_that_goes_on_after_eos_is_a_broken_contract() -> None:
     def on(prompt: Any, budget: int, seed: int) -> Text:
         text = Speculating(law=ENDING)(prompt, budget, seed)
@@ -124,12 +112,6 @@ def test_texts_of_promised_seeds_are_compared() -> None:
     found = judged(replace(promising, speculative=other))
     assert found.status == Status.FAILED
     assert "is not that of non-speculative decoding" in found.message
-
-
-def test_without_a_law_longer_texts_are_not_compared() -> None:
-    found = judged(engine(Speculating(), law=None, drafter=None, plain=sampling()))
-    assert found.status == Status.NOT_APPLICABLE
-    assert found.message.endswith("are not compared: has no distribution")
 
 
 def test_sets_have_the_tokens_that_their_names_say() -> None:
