@@ -134,25 +134,25 @@ def _annotated(kind: Any, *notes: Any) -> Schema:
 
 
 def _properties(kind: type) -> dict[str, Schema]:
-    hints, told = get_type_hints(kind, include_extras=True), attributes(kind)
+    hints, known = get_type_hints(kind, include_extras=True), attributes(kind)
+    told = {name: text.replace("``", "`") for name, (_, text) in known.items()}
     forms = {one.name: form_of(hints[one.name]) for one in fields(kind)}
     return {x: said(told[x], y) if x in told else y for x, y in forms.items()}
 
 
-def attributes(kind: type) -> dict[str, str]:
-    """{name: what the docstring of a class says of this attribute, or of several together}.
+def attributes(kind: type) -> dict[str, tuple[str, str]]:
+    """{name: (type, what the docstring of a class says of this attribute, or of several)}.
 
     Examples
     --------
     >>> from specref.contracts.capabilities import Capabilities
     >>> attributes(Capabilities)["batch"]
-    'The largest batch it takes; None for any.'
+    ('int or None', 'The largest batch it takes; None for any.')
     """
     _, _, body = (inspect.getdoc(kind) or "").partition("Attributes\n----------\n")
-    found = re.findall(r"^([\w, ]+) :[^\n]*\n((?:    [^\n]*\n?)+)", body, flags=re.MULTILINE)
-    told = {names: " ".join(text.replace("``", "`").split()) for names, text in found}
+    found = re.findall(r"^([\w, ]+) : ([^\n]*)\n((?:    [^\n]*\n?)+)", body, flags=re.MULTILINE)
     return {
-        name: f"{names}: {text}" if "," in names else text
-        for names, text in told.items()
+        name: (of, f"{names}: " * ("," in names) + " ".join(text.split()))
+        for names, of, text in found
         for name in names.split(", ")
     }

@@ -165,15 +165,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Prose:
-    """Lines of text, folded at spaces; continuation lines keep the indentation.
-
-    Examples
-    --------
-    >>> Console(width=20).print(Prose("1. one\\n   much more to tell of it"))
-    1. one
-       much more to tell
-       of it
-    """
+    """Lines of text, folded at spaces; continuation lines keep the indentation."""
 
     text: str
     style: str = ""
@@ -187,15 +179,7 @@ class Prose:
 
 
 def folded(cell: Text | str, width: int, indent: str = "") -> list[Text]:
-    """Fold a cell at spaces into lines of at most `width`, and longer words after a slash.
-
-    Examples
-    --------
-    >>> [str(line) for line in folded("see  /usr/lib/python3/random.py", 16)]
-    ['see  /usr/lib/', 'python3/', 'random.py']
-    >>> [str(line) for line in folded("1. one of them\\n   much more", 14, indent="  ")]
-    ['  1. one of', '     them', '     much more']
-    """
+    """Fold a cell at spaces into lines of at most `width`, and longer words after a slash."""
     style = cell.style if isinstance(cell, Text) else ""
     lines = []
     for line in str(cell).splitlines():
@@ -229,17 +213,7 @@ def _pieces(word: str, room: int) -> list[str]:
 
 
 def page(markdown: str) -> RenderableType:
-    """A page of Markdown for a terminal: its tables as a `Table`, the rest rendered.
-
-    Examples
-    --------
-    >>> text = "| name | size |\\n|---|---|\\n| `a` | 1,000 |"
-    >>> Console(width=30).print(page(text))
-    name size
-    ──────────
-    a    1,000
-    <BLANKLINE>
-    """
+    """A page of Markdown for a terminal: its tables as a `Table`, the rest rendered."""
     # Imported here: it takes as long as NumPy, and few commands show a page.
     from rich.markdown import Markdown
 

@@ -22,7 +22,7 @@ from specref.conformance.status import MEANINGS, address_of_bug, address_of_find
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
-from specref.report.forms import Ids
+from specref.report.forms import Ids, attributes
 from specref.report.layout import Column, Table
 from specref.rule import Rule
 from specref.rules import RULES
@@ -214,13 +214,6 @@ SECTIONS: Mapping[str, Callable[[Contract | None], Sequence[Any]]] = MappingProx
         "bugs": bugs,
     }
 )
-
-
-def attributes(kind: type) -> dict[str, tuple[str, str]]:
-    """{name: (type, text)} from the section Attributes of a docstring."""
-    lines = inspect.getdoc(kind).partition("----------\n")[2]  # type: ignore[union-attr]
-    found = re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", lines, flags=re.MULTILINE)
-    return {name: (kind, " ".join(text.split())) for name, kind, text in found}
 
 
 def _values(name: str, kind: str) -> str:
