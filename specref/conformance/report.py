@@ -2,7 +2,7 @@
 
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from specref import __version__
@@ -176,10 +176,7 @@ class Report:
     @property
     def switched_off(self) -> Mapping[str, tuple[str, ...]]:
         """{reason: ids}: the checks of this contract that do not apply to what is claimed."""
-        found: dict[str, tuple[str, ...]] = {}
-        for one in self._not_applicable(own=True):
-            found[one.message] = (*found.get(one.message, ()), one.id)
-        return found
+        return grouped((one.message, one.id) for one in self._not_applicable(own=True))
 
     def _not_applicable(self, *, own: bool) -> list[CheckResult]:
         ids = {one.id for one in CHECKS if one.is_for(self.contract)}
@@ -207,20 +204,14 @@ class Report:
     @property
     def blocked(self) -> Mapping[str, tuple[str, ...]]:
         """{why: ids} of the checks that were not run for a reason that several share."""
-        found: dict[str, tuple[str, ...]] = {}
-        for one in self.results:
-            if one.status == Status.NOT_RUN:
-                found[one.message] = (*found.get(one.message, ()), one.id)
+        not_run = (one for one in self.results if one.status == Status.NOT_RUN)
+        found = grouped((one.message, one.id) for one in not_run)
         return {why: ids for why, ids in found.items() if len(ids) > 1}
 
     @property
     def not_tried(self) -> Mapping[str, tuple[str, ...]]:
         """{what was not tried, and why: ids of the checks that asked for it}."""
-        found: dict[str, tuple[str, ...]] = {}
-        for one in self.results:
-            for said in one.not_tried:
-                found[said] = (*found.get(said, ()), one.id)
-        return found
+        return grouped((said, one.id) for one in self.results for said in one.not_tried)
 
     @property
     def growth(self) -> list[str]:
@@ -312,11 +303,8 @@ class Report:
     @property
     def untried_by_reason(self) -> Mapping[str, tuple[str, ...]]:
         """{why: what was not tried}."""
-        found: dict[str, tuple[str, ...]] = {}
-        for said in self.not_tried:
-            situation, _, why = said.rpartition(" (")
-            found[why] = (*found.get(why, ()), situation)
-        return found
+        parts = (said.rpartition(" (") for said in self.not_tried)
+        return grouped((why, situation) for situation, _, why in parts)
 
     def _untried(self) -> str:
         """What was not tried, and why; empty if there is nothing."""
@@ -486,6 +474,14 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join([*self.heading, "", *self.answer])
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """{first: all that come second with it}."""
+    found: dict[str, list[str]] = {}
+    for first, second in pairs:
+        found.setdefault(first, []).append(second)
+    return {first: tuple(several) for first, several in found.items()}
 
 
 def _tried(result: CheckResult) -> bool:

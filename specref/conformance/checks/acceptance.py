@@ -5,12 +5,13 @@ On fixtures; of whole loops that report their blocks as `implementation.blocks`,
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from specref.arrays import Ints
 from specref.conformance.checks.check import (
     Check,
     failed,
@@ -108,13 +109,19 @@ def _fits(
     seen = [(place, blocks) for place, blocks in judge.blocks(name).blocks.items() if blocks]
     for (place, blocks), result in zip(seen, results, strict=True):
         law = lengths(fixture.target, fixture.drafter, place.context, place.lookahead)
-        counts = np.zeros(fixture.lookahead + 1, dtype=np.int64)
-        for tokens, times in blocks.items():
-            counts[len(tokens) - 1] += times
+        counts = by_length(blocks, fixture.lookahead)
         found = compare_lengths(place.name, counts, [float(x) for x in law], judge.options.alpha)
         if abs(found.largest_gap) > result.allowed_gap + allowance:
             return False
     return True
+
+
+def by_length(blocks: Mapping[Tokens, int], lookahead: int) -> Ints:
+    """How many blocks have 1, 2, … tokens."""
+    counts = np.zeros(lookahead + 1, dtype=np.int64)
+    for tokens, times in blocks.items():
+        counts[len(tokens) - 1] += times
+    return counts
 
 
 def bound(name: str, judge: Judge) -> Outcome:
@@ -175,9 +182,7 @@ def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
     assert isinstance(fixture, TreeFixture)
     blocks = judge.blocks(name).blocks
     for place in fixture.places:
-        counts = np.zeros(place.lookahead + 1, dtype=np.int64)
-        for tokens, times in blocks[place].items():
-            counts[len(tokens) - 1] += times
+        counts = by_length(blocks[place], place.lookahead)
         if counts.any():
             alpha = judge.level / len(fixture.places)
             yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
