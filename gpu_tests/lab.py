@@ -31,6 +31,8 @@ class Lab:
     ----------
     share : float
         Of the drafts that the bug "lenient" accepts unseen.
+    finds : bool
+        Whether sizes are enough to find bugs; on a pretended device these run, no more.
     record : callable
         The texts of a case, by its name in `CASES`.
     buggy : callable
@@ -41,7 +43,7 @@ class Lab:
 
     def __init__(self, device: str) -> None:
         self.device, self.sizes, self.share = device, SIZES[device], SHARES[device]
-        self.models = Models(device)
+        self.models, self.finds = Models(device), device != PRETENDED
         self.record, self.buggy = cache(self._record), cache(self._buggy)
         self.blocks = cache(self._blocks)
 

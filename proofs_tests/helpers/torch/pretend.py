@@ -157,6 +157,7 @@ class Pretender(TorchDispatchMode):
     @contextmanager
     def also_here(self) -> Iterator[None]:
         """In another thread, while it is entered in one; what it sets for all threads is set."""
+        torch._C._set_only_lift_cpu_tensors(True)
         TorchDispatchMode.__enter__(self)
         try:
             yield
