@@ -303,8 +303,9 @@ CROSSING = {
     "report": "everywhere_page",
     "statistics": "drivers limits",
     "torch_backend/fused": "interpreted production",
-    "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "
-    "pretend_generate published tree_costs",
+    "torch_backend": "block_texts costs decoder generate_law kit lazy_bounds pretend "
+    "pretend_generate published",
+    "torch_backend/verification": "batches",
 }
 
 

@@ -17,7 +17,6 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
-import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.models import shaped
@@ -144,16 +143,6 @@ def test_rows_are_of_all_kinds() -> None:
 # Planted bugs.
 
 
-def residual_of_the_token_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(p - q)+ for (P p - q)+."""
-    excess = block_module._excess
-
-    def wrong(*given: Tensor) -> Tensor:
-        return excess(*given[:-1], torch.ones_like(given[-1]))
-
-    monkeypatch.setattr(block_module, "_excess", wrong)
-
-
 def survival_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the residual."""
     weights = block_module._weights
@@ -180,33 +169,27 @@ def bonus_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def laws_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    draft = with_laws_of_the_row_before(MappedDrafter.draft)
-    monkeypatch.setattr(MappedDrafter, "draft", draft)
+    draft = MappedDrafter.draft
 
-
-def with_laws_of_the_row_before(draft: Callable[..., Drafts]) -> Callable[..., Drafts]:
     def wrong(*given: Any) -> Drafts:
         drafts = draft(*given)
         assert drafts.laws is not None
         return replace(drafts, laws=drafts.laws.roll(1, 0))
 
-    return wrong
+    monkeypatch.setattr(MappedDrafter, "draft", wrong)
 
 
 BUGS = [
-    residual_of_the_token_rule,
     laws_of_the_row_before,
     survival_of_the_row_before,
     drafted_end_is_accepted,
     bonus_after_the_end,
 ]
-PLANTED = [
-    *((method, bug) for method in ("union", "tli") for bug in BUGS),
-]
 
 
 @pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize(("method", "bug"), PLANTED)
+@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("method", KINDS)
 def test_paths_reject(
     monkeypatch: pytest.MonkeyPatch, method: str, bug: Callable[[pytest.MonkeyPatch], None]
 ) -> None:

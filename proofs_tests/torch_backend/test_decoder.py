@@ -145,13 +145,6 @@ def test_blocks_with_every_drafter_that_declares_its_laws(
     assert calls
 
 
-@pytest.mark.parametrize("method", sorted({*METHODS} - {*DECLARING}))
-def test_blocks_need_declared_laws(method: str) -> None:
-    message = f"verification = 'block': expected 'token' with method '{method}'; the distributions"
-    with pytest.raises(ValueError, match=message):
-        Decoder(**arguments(method), verification="block")
-
-
 @pytest.mark.parametrize("method", DRAFTERS)
 def test_declaring_methods_are_those_that_declare(
     monkeypatch: pytest.MonkeyPatch, method: str

@@ -38,7 +38,6 @@ from specref.torch_backend.drafters import drafts as drafts_module
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.models.slots import Slots
 from specref.torch_backend.randomness import ACCEPT, DRAFT
-from specref.torch_backend.verification import block as block_module
 from specref.vocabulary import Tokens, Vocabulary
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
@@ -151,52 +150,6 @@ def test_law_of_texts_verified_by_block(
     arguments = monkeypatch, PAIRS[1], SHAPES[shape], LENGTH, lookahead
     paths, generation = driven(*arguments, verification="block")
     check_paths(paths, generation, text_law(pair(PAIRS[1])[0], SHAPES[shape], LENGTH))
-
-
-def accepted(paths: Sequence[Path]) -> float:
-    """Of the first block, in expectation."""
-    return sum(path.weight * path.blocks[0].accepted for path in paths)
-
-
-@pytest.mark.deep
-def test_blocks_accept_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In expectation, by the laws; equally many if there is one draft."""
-    for lookahead, more in ((1, 0.0), (3, 1e-3)):
-        found = [
-            accepted(driven(monkeypatch, PAIRS[1], {}, LENGTH, lookahead, rule)[0])
-            for rule in GENERATORS
-        ]
-        assert found[1] - found[0] >= more - 1e-12
-        assert more or found[1] == pytest.approx(found[0], abs=1e-12)
-
-
-def residual_of_the_token_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(p - q)+ for (P p - q)+."""
-    excess = block_module._excess
-
-    def wrong(*arguments: Tensor) -> Tensor:
-        return excess(*arguments[:-1], torch.ones_like(arguments[-1]))
-
-    monkeypatch.setattr(block_module, "_excess", wrong)
-
-
-def first_failure_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lengths are counted up to the first coin that fails."""
-
-    def wrong(chances: Tensor, uniforms: Tensor) -> Tensor:
-        return (uniforms < chances).long().cumprod(1).sum(1)
-
-    monkeypatch.setattr(block_module, "_kept", wrong)
-
-
-@pytest.mark.deep(one_in=4)
-@pytest.mark.parametrize("bug", [residual_of_the_token_rule, first_failure_ends])
-def test_paths_reject_other_blocks(
-    monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    bug(monkeypatch)
-    paths, generation = driven(monkeypatch, PAIRS[1], {}, LENGTH, 3, verification="block")
-    assert off(paths, generation, text_law(pair(PAIRS[1])[0], {}, LENGTH)) > 1e-6
 
 
 @pytest.mark.deep

@@ -1,7 +1,6 @@
 """Whole generations: greedy text, rows and seeds, ends, models left alone, bad input."""
 
 import copy
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from torch import Tensor
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
-from specref.contrib.engines.toy_tokenizers import toy_tokenizer
 from specref.torch_backend import (
     METHODS,
     Coins,
@@ -31,35 +29,21 @@ from specref.torch_backend import generation as generation_module
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.loop import Text
 from specref.torch_backend.methods import DRAFTERS
-from specref.torch_backend.models.cached import common_prefix
 from specref.torch_backend.models.slots import Slots
-from specref.vocabulary import Vocabulary
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
-
-PAIRS = [("llama", "llama"), ("gpt2", "gpt2"), ("gpt2", "llama")]
 
 
 @pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("use_cache", [True, False])
-@pytest.mark.parametrize("names", PAIRS, ids="-".join)
-def test_greedy_text_is_the_targets(names: tuple[str, str], use_cache: bool) -> None:
-    target, drafter = MODELS[names[0]](1).double(), MODELS[names[1]](2).double()
-    for rows in (prompts(1), prompts(4)):
-        expected = tuple(greedy(target, row, 20) for row in rows)
-        for method, lookahead in (("standard", 3), ("autoregressive", 3), ("standard", 0)):
-            found = generate(
-                target,
-                drafter,
-                rows,
-                method=method,
-                lookahead=lookahead,
-                temperature=0,
-                max_new_tokens=20,
-                seeds=range(len(rows)),
-                use_cache=use_cache,
-            )
-            assert found.tokens == expected
+@pytest.mark.parametrize("method", METHODS)
+def test_greedy_text_is_the_targets(method: str, use_cache: bool) -> None:
+    """Also where no row is beside another, or nothing may be drafted."""
+    given = arguments(method) | {"temperature": 0, "max_new_tokens": 12, "use_cache": use_cache}
+    for rows, lookahead in ((prompts(3, 5), 3), (prompts(1, 5), 3), (prompts(3, 5), 0)):
+        found = generate(**given, prompts=rows, seeds=range(len(rows)), lookahead=lookahead)
+        assert found.tokens == tuple(greedy(given["target"], row, 12) for row in rows)
+        assert found.target_forwards <= 12
 
 
 def test_greedy_notices_a_cache_that_is_not_cropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +51,6 @@ def test_greedy_notices_a_cache_that_is_not_cropped(monkeypatch: pytest.MonkeyPa
     target, drafter = gpt2(1).double(), gpt2(2).double()
     found = generate(target, drafter, [[1, 2]], temperature=0, max_new_tokens=10, seeds=[0])
     assert found.tokens[0] != greedy(target, [1, 2], 10)
-
-
-@pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize("method", METHODS)
-def test_greedy_text_with_every_method(method: str) -> None:
-    given, rows = arguments(method), prompts(3, 5)
-    found = generate(**given, prompts=rows, temperature=0, max_new_tokens=12, seeds=[0] * 3)
-    assert found.tokens == tuple(greedy(given["target"], row, 12) for row in rows)
-    assert found.target_forwards <= 12
 
 
 def together_and_alone(method: str) -> list[Generation]:
@@ -113,32 +88,6 @@ def test_rows_with_one_seed_differ_by_their_seed_alone() -> None:
     assert found.tokens[0] == found.tokens[2] != found.tokens[1]
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_caches_do_not_change_the_text(temperature: float) -> None:
-    given = arguments("standard")
-    others = {"prompts": prompts(6), "seeds": range(6), "temperature": temperature}
-    cached = generate(**given, **others, max_new_tokens=30)
-    plain = generate(**given, **others, max_new_tokens=30, use_cache=False)
-    assert (cached.tokens, cached.iterations) == (plain.tokens, plain.iterations)
-
-
-def test_caches_in_float32_change_near_ties_alone() -> None:
-    """Where a greedy text differs, the two logits in question differ by less than 1e-4."""
-    target, rows, differing = gpt2(1), prompts(40), 0
-    options = {"temperature": 0, "max_new_tokens": 20, "seeds": range(40)}
-    found = generate(target, llama(2), rows, **options).tokens
-    for row, tokens in zip(rows, found, strict=True):
-        expected = greedy(target, row, 20)
-        if tokens == expected:
-            continue
-        differing += 1
-        place = common_prefix(list(tokens), list(expected))
-        with torch.no_grad():
-            logits = target(torch.tensor([[*row, *expected[:place]]])).logits[0, -1]
-        assert logits[expected[place]] - logits[tokens[place]] < 1e-4 * logits.abs().max()
-    print(f"{differing} of {len(rows)} texts differ")
-
-
 def test_lookahead_0_is_autoregressive() -> None:
     rows = {"prompts": prompts(4), "seeds": range(4), "max_new_tokens": 9}
     found = generate(**arguments("standard"), **rows, lookahead=0)
@@ -174,13 +123,6 @@ def test_tokens_after_the_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     append = Text.append
     monkeypatch.setattr(Text, "append", lambda *arguments: append(*arguments[:3], frozenset()))
     assert not ends_well("standard", [2, 3], 10)
-
-
-def test_one_end_or_several() -> None:
-    given = arguments("standard") | {"prompts": [[1]], "seeds": [1], "max_new_tokens": 20}
-    texts = [generate(**given, eos=eos).tokens for eos in (3, [3], (3, 3), {3})]
-    assert texts == [texts[0]] * 4
-    assert len(texts[0][0]) < 20
 
 
 def test_an_end_of_sequence_in_the_prompt_ends_nothing() -> None:
@@ -311,52 +253,28 @@ def test_text_is_encoded() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"prompts": []}, "prompts is empty"),
-        ({"prompts": [[1], []]}, r"prompts\[1\] is empty"),
+        ({"target": "a/model"}, "target = 'a/model': expected a causal language model"),
+        ({"drafter": 3}, "drafter = 3: expected a causal language model"),
+        ({"drafter": None}, "drafter is None: method 'standard' expects a model"),
         ({"prompts": [[1], [2, 7]]}, r"prompts\[1\]\[1\] = 7: expected a token id below 7"),
-        ({"prompts": [[1], ["a"]]}, r"prompts\[1\]\[0\] = 'a': expected a token id"),
-        ({"prompts": ["ab", [1]]}, r"prompts\[0\] = 'ab': expected token ids, or a tokenizer"),
-        ({"prompts": "ab"}, "expected a list of prompts"),
         ({"prompts": [[1], [1] * 60]}, r"prompts\[1\] has 60 tokens, .* at most 64 together"),
+        ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer"),
         ({"seeds": [1]}, "seeds has 1 entries: expected 2"),
-        ({"seeds": [1, 2.0]}, r"seeds\[1\] = 2.0: expected an integer"),
-        ({"seeds": [1, 2**63]}, r"seeds\[1\] = 9223372036854775808"),
         ({"method": "medusa"}, "method = 'medusa': expected one of standard, union, tli"),
         ({"verification": "joint"}, "verification = 'joint': expected token or block"),
-        (
-            {"method": "autoregressive", "verification": "block"},
-            "verification = 'block': expected 'token' with method 'autoregressive'",
-        ),
         ({"lookahead": -1}, "lookahead = -1: expected an integer >= 0"),
-        ({"lookahead": 1.5}, "lookahead = 1.5: expected an integer"),
         ({"max_new_tokens": 0}, "max_new_tokens = 0: expected an integer >= 1"),
         ({"temperature": -0.5}, "temperature = -0.5"),
         ({"top_k": 0}, "top_k = 0"),
         ({"top_p": 1.5}, "top_p = 1.5"),
         ({"eos": 7}, r"eos\[0\] = 7: expected a token id below 7"),
-        ({"eos": [1, True]}, r"eos\[1\] = True: expected a token id"),
-        ({"drafter": None}, "drafter is None: method 'standard' expects a model"),
-        (
-            {"drafter": llama(size=6)},
-            "drafter has 6 tokens and the target 7.*'tli', 'slem' or 'slrs'",
-        ),
-        ({"method": "slem"}, "tokenizer is None: method 'slem' expects both tokenizers"),
-        ({"method": "tli", "tokenizer": object()}, "drafter_tokenizer is None"),
     ],
 )
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
+    """Each argument is looked at; what is refused of it, `test_inputs` and others have."""
     given = arguments("standard") | {"prompts": [[1], [2]], "seeds": [1, 2], "max_new_tokens": 8}
     with pytest.raises((ValueError, TypeError), match=message):
         generate(**(given | wrong))
-
-
-def test_equal_sizes_of_other_vocabularies_are_refused() -> None:
-    given = arguments("standard")
-    tokenizers = [toy_tokenizer(Vocabulary(letters)) for letters in ("abcdef", "bacdef")]
-    given |= {"tokenizer": tokenizers[0], "drafter_tokenizer": tokenizers[1]}
-    other = r"has other tokens than tokenizer.*'tli', 'slem' or 'slrs'"
-    with pytest.raises(ValueError, match=other):
-        generate(**given, prompts=[[1]], seeds=[1])
 
 
 def test_a_prompt_may_fill_the_positions() -> None:
@@ -397,18 +315,3 @@ def test_nobody_drafts_more_than_there_is_room_for(method: str) -> None:
     )
     assert found.tokens == fitting.tokens
     assert found.drafter_forwards == fitting.drafter_forwards
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"target": "a/model"}, "target = 'a/model': expected a causal language model"),
-        ({"drafter": 3}, "drafter = 3: expected a causal language model"),
-        ({"seeds": 7}, "seeds = 7: expected one integer for each prompt"),
-        ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer"),
-    ],
-)
-def test_arguments_of_another_kind_are_named(changed: dict[str, Any], message: str) -> None:
-    given = {"target": llama(1), "drafter": llama(2), "prompts": [[1]], "seeds": [1], **changed}
-    with pytest.raises(TypeError, match=re.escape(message)):
-        generate(**given, max_new_tokens=4)

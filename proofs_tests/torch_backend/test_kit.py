@@ -17,11 +17,9 @@ from torch import Tensor
 from specref.adapters.torch_backend import load_seeded_verify, load_verify
 from specref.conformance.public import check
 from specref.contracts.capabilities import capabilities_of, capable
-from specref.probing import probe_block
 from specref.torch_backend import randomness
 from specref.torch_backend.randomness import Coins, row_coins
 from specref.torch_backend.verification import chains
-from specref.zoo import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -72,15 +70,6 @@ def test_exact_matching_passes() -> None:
     assert report.exit_code == 0, report
 
 
-@pytest.mark.deep
-def test_joint_law_without_sampling() -> None:
-    """The kit's own search for thresholds, which knows nothing of the code."""
-    pair = FIXTURES["c"]
-    found = probe_block(load_verify(), pair.target, pair.drafter, pair.context, pair.lookahead)
-    assert found.uninterpreted is None
-    assert found.total_variation < 1e-12
-
-
 def test_claims() -> None:
     claims = capabilities_of(load_verify(dtype="bfloat16", recovery="inverse"))
     assert (claims.rule, claims.recovery, claims.row_seeds) == ("standard", "inverse", True)
@@ -90,8 +79,7 @@ def test_claims() -> None:
 
 # Planted bugs: one function replaced, and the checks that must see it.
 
-REJECTED, LAST_TOKEN = "rejected_law", "last_token"
-CLEAN = {name: getattr(chains, name) for name in (REJECTED, LAST_TOKEN)}
+LAST_TOKEN = chains.last_token
 
 
 def accepting_equals(p: Tensor, q: Tensor | None, drafts: Tensor, u: Tensor) -> Tensor:
@@ -100,28 +88,17 @@ def accepting_equals(p: Tensor, q: Tensor | None, drafts: Tensor, u: Tensor) -> 
     return (u <= chance[0] / chance[1]) & (drafts[:, :-1] >= 0)
 
 
-def of_first_position(q: Any, drafts: Tensor, kept: Tensor, like: Tensor) -> Tensor:
-    rejected = drafts.gather(1, kept[:, None]) >= 0
-    return CLEAN[REJECTED](q, drafts, torch.zeros_like(kept), like) * rejected
-
-
-def of_every_row(q: Any, drafts: Tensor, kept: Tensor, like: Tensor) -> Tensor:
-    return CLEAN[REJECTED](q, drafts[:, :-1].clamp(min=0), kept.clamp(max=q.shape[1] - 1), like)
-
-
 def by_first_coin(weights: Tensor, coins: Coins) -> Tensor:
-    return CLEAN[LAST_TOKEN](weights, coins._replace(final=coins.accept[:, 0]))
+    return LAST_TOKEN(weights, coins._replace(final=coins.accept[:, 0]))
 
 
 BUGS = {
     "accepts p = 0 at u = 0": ("_accepted", accepting_equals, ["replay/edge", "boundary/zero"]),
-    "residual of the first position": (REJECTED, of_first_position, ["replay/coin", "joint/wide"]),
-    "bonus from a residual": (REJECTED, of_every_row, ["joint/wide"]),
-    "last token by the first coin": (LAST_TOKEN, by_first_coin, ["replay/coin", "joint/wide"]),
+    "last token by the first coin": ("last_token", by_first_coin, ["replay/coin", "joint/wide"]),
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, checks = BUGS[bug]

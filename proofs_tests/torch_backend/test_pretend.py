@@ -1,6 +1,7 @@
 """What the pretended CUDA device refuses and sees, and verification on it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch.utils._pytree import tree_map_only
 
 from proofs_tests.helpers.torch.laws import ragged_batch
 from proofs_tests.helpers.torch.models import llama
-from proofs_tests.helpers.torch.pretend import CUDA, Pretender, placed
+from proofs_tests.helpers.torch.pretend import CUDA, Generator, Pretender, placed
 from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.tree_batches import RULES, batch, rows_of
 from specref.torch_backend import (
     TreeModel,
     draw,
@@ -26,6 +28,7 @@ from specref.torch_backend import (
     verify,
     verify_block,
     verify_matching,
+    verify_tree,
 )
 from specref.torch_backend.verification.chains import NO_DRAFT
 
@@ -50,6 +53,8 @@ MISTAKES: Mapping[str, Callable[[Tensor], Any]] = MappingProxyType(
         "index": lambda x: X[(x[:, 0] * 4).long()],
         "put": lambda x: x.__setitem__(INDEX[:, 0], X),
         "numpy": lambda x: x.numpy(),
+        "generator": lambda x: torch.rand(2, generator=Generator("cpu"), device=x.device),
+        "generator there": lambda x: torch.rand(2, generator=Generator("cuda")),
     }
 )
 OBSERVED: Mapping[str, tuple[Callable[[Tensor], Any], list[str]]] = MappingProxyType(
@@ -94,7 +99,10 @@ def test_what_cuda_refuses(name: str, inference: bool) -> None:
     MISTAKES[name](X.clone()) if name not in ("index", "put") else None
     with Pretender(), torch.inference_mode(inference):
         x = X.to(CUDA)
-        with pytest.raises((RuntimeError, TypeError), match=r"same device|cuda:0 [dD]evice"):
+        with pytest.raises(
+            (RuntimeError, TypeError),
+            match=r"same device|cuda:0 [dD]evice|device type for generator",
+        ):
             MISTAKES[name](x)
 
 
@@ -117,6 +125,9 @@ def verifications(device: Any) -> dict[str, Callable[[], Any]]:
     """All that verifies a batch with ragged rows, and shapes, draws and tosses for it."""
     p, q, drafts, coins = device(ragged_batch())
     race, lens = coins._replace(race=p[:, 0] + 1), (drafts != NO_DRAFT).sum(1)
+    tree, nodes = device(
+        (tuple(one[:9] for one in batch().given), rows_of(batch().coins, slice(9)))
+    )
     return {
         "verify": lambda: verify(p, q, drafts, coins=coins),
         "verify, lens": lambda: verify(p, q, drafts, lens=lens, coins=race),
@@ -125,6 +136,18 @@ def verifications(device: Any) -> dict[str, Callable[[], Any]]:
         "verify_block": lambda: verify_block(p, q, drafts, lens=lens, coins=coins),
         "verify_block, race": lambda: verify_block(p, None, drafts, coins=race),
         "verify_matching": lambda: verify_matching(p, drafts, coins=coins),
+        "verify_matching, lens": lambda: verify_matching(p, drafts, lens=lens, coins=coins),
+        **{
+            f"verify_tree, {rule}, {name}": partial(
+                verify_tree, *tree[:1], laws, *tree[2:], rule=rule, coins=drawn
+            )
+            for rule in RULES
+            for name, laws, drawn in (
+                ("laws", tree[1], nodes),
+                ("race", tree[1], nodes._replace(race=tree[0][:, 0] + 1)),
+                ("certain", None, nodes),
+            )
+        },
         "greedy": lambda: shape_logits(p.log(), temperature=0),
         "shape_logits": lambda: shape_logits(p.log(), 0.7, top_k=3, top_p=0.8),
         "draw": lambda: draw(p[:, 0], coins.final),

@@ -19,6 +19,7 @@ from proofs_tests.helpers.bugs import trees as tree_bugs
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import Law
 from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.tree_batches import EACH_RULE, RULES
 from proofs_tests.helpers.torch.tree_laws import (
     Batch,
     Pick,
@@ -31,7 +32,6 @@ from proofs_tests.helpers.torch.tree_laws import (
 )
 from proofs_tests.helpers.tree_cases import Case, top_tree
 from specref import Vocabulary
-from specref.algorithms import traversal
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.topdown import Tree
 from specref.chance import exact_distribution
@@ -41,9 +41,7 @@ from specref.proofs.exact import completed
 from specref.torch_backend import Coins, verify_tree
 
 EXACT = 1e-12
-RULES = {"topdown": topdown, "traversal": traversal}
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
-EACH_RULE = pytest.mark.parametrize("rule", RULES)
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
 
 

@@ -185,20 +185,6 @@ def test_up_to_the_last_position(model: PreTrainedModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "rows is empty"),
-        ([[1], []], rf"rows\[1\] has 0 tokens: expected 1 to {POSITIONS}"),
-        ([[1] * 65], rf"rows\[0\] has 65 tokens: expected 1 to {POSITIONS}"),
-        ([[1], [1, 7]], r"rows\[1\]\[1\] = 7: expected a token id below 7"),
-    ],
-)
-def test_bad_contexts_are_named(rows: list[list[int]], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TreeModel(llama()).begin(rows)
-
-
-@pytest.mark.parametrize(
     ("parents", "tokens", "message"),
     [
         ([[0]], [[1]], "parents has 1 rows: expected 2, as many as contexts"),

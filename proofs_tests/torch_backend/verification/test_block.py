@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.block_laws import Verified, laws
-from proofs_tests.helpers.torch.devices import WAITS, reading_a_number, without_device
 from proofs_tests.helpers.torch.laws import (
     LAST,
     Case,
@@ -38,7 +37,7 @@ from specref.pairs import Pair, toy_pairs
 from specref.proofs.exact import completed
 from specref.torch_backend.verification import block, chains
 from specref.torch_backend.verification.block import verify_block
-from specref.torch_backend.verification.chains import NO_DRAFT, OUTSIDE, Coins
+from specref.torch_backend.verification.chains import OUTSIDE, Coins
 
 EXACT = 1e-12
 
@@ -199,34 +198,6 @@ def standard_rule(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins) -> 
     return chains.verify(p, q, tokens, coins=coins)
 
 
-@pytest.mark.parametrize("q_given", [True, False])
-def test_a_row_does_not_depend_on_its_batch(q_given: bool) -> None:
-    p, q, tokens, coins = ragged_batch()
-    given = p, q if q_given else None, tokens
-    whole, counts = judged(*given, coins)
-    for chosen in (torch.arange(len(p)).flip(0), slice(0, 1), slice(5, 9), slice(0, 0)):
-        few = [None if one is None else one[chosen] for one in given]
-        found = judged(*few, Coins(coins.accept[chosen], coins.final[chosen]))
-        assert torch.equal(found[0], whole[chosen])
-        assert torch.equal(found[1], counts[chosen])
-
-
-def test_lens_say_what_padding_says() -> None:
-    p, q, tokens, coins = ragged_batch()
-    lens = (tokens != NO_DRAFT).sum(dim=1)
-    filled = tokens.masked_fill(tokens == NO_DRAFT, 1)
-    found = verify_block(p, q, filled, lens=lens, coins=coins)
-    assert all(map(torch.equal, found, judged(p, q, tokens, coins)))
-
-
-def test_without_drafts_there_is_a_token_of_the_target() -> None:
-    p, coins = torch.tensor([[[0.25, 0.75]]] * 2), torch.tensor([0.2, 0.25])
-    none = torch.empty(2, 0, dtype=torch.int64), Coins(torch.empty(2, 0), final=coins)
-    for q in (None, torch.empty(2, 0, 2)):
-        tokens, counts = judged(p, q, *none)
-        assert (tokens.tolist(), counts.tolist()) == ([[0], [1]], [1, 1])
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("u", [0.0, LAST])
 def test_ends_of_the_coins(dtype: torch.dtype, u: float) -> None:
@@ -273,16 +244,6 @@ def test_acceptance_is_decided_in_float64(side: float, count: int) -> None:
     threshold = p[0, 0, 0].double() / q[0, 0, 0].double()
     coins = Coins((threshold + side).view(1, 1), final=torch.zeros(1))
     assert judged(p, q, torch.tensor([[0]]), coins)[1].tolist() == [count]
-
-
-def test_verification_waits_for_nothing() -> None:
-    p, q, tokens, coins = ragged_batch()
-    race = Coins(coins.accept, race=p[:, 0])
-    for drafted_from, drawn in ((q, coins), (None, race)):
-        found = without_device(judged, p, drafted_from, tokens, drawn)
-        assert found[0].shape == (len(p), 4)
-    with pytest.raises(WAITS):
-        without_device(reading_a_number, p)
 
 
 @pytest.mark.deep

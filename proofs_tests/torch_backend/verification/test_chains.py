@@ -179,45 +179,6 @@ def test_matching_that_keeps_what_differs_has_another_law(monkeypatch: pytest.Mo
 # Batches.
 
 
-def rows_of(given: Any, chosen: Any) -> Any:
-    if isinstance(given, Coins):
-        return Coins(*(None if one is None else one[chosen] for one in given))
-    return given[chosen]
-
-
-@pytest.mark.parametrize("q_given", [True, False])
-def test_a_row_does_not_depend_on_its_batch(q_given: bool) -> None:
-    p, q, tokens, coins = ragged_batch()
-    given = p, q if q_given else None, tokens
-    whole, counts = standard(*given, coins)
-    order = torch.randperm(len(p), generator=torch.Generator().manual_seed(1))
-    for chosen in (order, slice(0, 1), slice(5, 9), slice(0, 0)):
-        few = [None if one is None else one[chosen] for one in given]
-        found = standard(*few, rows_of(coins, chosen))
-        assert torch.equal(found[0], whole[chosen])
-        assert torch.equal(found[1], counts[chosen])
-
-
-def test_lens_say_what_padding_says() -> None:
-    p, q, tokens, coins = ragged_batch()
-    lens = (tokens != NO_DRAFT).sum(dim=1)
-    filled = tokens.masked_fill(tokens == NO_DRAFT, 1)
-    for kind in (torch.int64, torch.int32):
-        found = verify(p, q, filled.to(kind), lens=lens.to(kind), coins=coins)
-        assert all(map(torch.equal, found, verify(p, q, tokens, coins=coins)))
-        found = verify_matching(p.nan_to_num(1), filled.to(kind), lens=lens, coins=coins)
-        assert torch.equal(found[0], verify_matching(p.nan_to_num(1), tokens, coins=coins)[0])
-
-
-def test_without_drafts_there_is_a_token_of_the_target() -> None:
-    p, coins = torch.tensor([[[0.25, 0.75]]] * 2), torch.tensor([0.2, 0.25])
-    none = torch.empty(2, 0, dtype=torch.int64), Coins(torch.empty(2, 0), final=coins)
-    for q in (None, torch.empty(2, 0, 2)):
-        tokens, counts = verify(p, q, none[0], coins=none[1])
-        assert (tokens.tolist(), counts.tolist()) == ([[0], [1]], [1, 1])
-    assert verify_matching(p, none[0], coins=none[1])[0].tolist() == [[0], [1]]
-
-
 def test_certain_drafts_need_no_laws() -> None:
     """`draft_probs` None is a point mass on each draft, and no mass anywhere for OUTSIDE."""
     p, _, tokens, coins = ragged_batch()
