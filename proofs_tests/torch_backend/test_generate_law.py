@@ -208,10 +208,6 @@ def context_of_another_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StandardDrafter, "draft", wrong)
 
 
-def one_coin_for_draft_and_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafts_module, "DRAFT", ACCEPT)
-
-
 BUGS = [keep_rejected, bonus_from_the_row_before, declares_other_laws, context_of_another_row]
 
 
@@ -256,24 +252,11 @@ def standard(names: tuple[str, str], shape: Mapping[str, Any]) -> Sampler:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    ("names", "shape"),
-    [(PAIRS[0], "T 1"), (PAIRS[1], "T 0.7, top-k 3"), (PAIRS[2], "T 0.7, top-p 0.9")],
-    ids=str,
-)
-def test_sampled_law_has_no_finding(names: tuple[str, str], shape: str) -> None:
-    sampler = standard(names, SHAPES[shape])
-    assert judged(names, SHAPES[shape], sampler) == Verdict.INCONCLUSIVE
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    "bug", [*BUGS, one_coin_for_draft_and_verdict], ids=lambda bug: bug.__name__
-)
-def test_sampled_law_rejects(
-    monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    bug(monkeypatch)
+def test_sampled_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is found; but if drafts are judged by the random numbers that they were drawn by."""
+    sampler = standard(PAIRS[2], SHAPES["T 0.7, top-p 0.9"])
+    assert judged(PAIRS[2], SHAPES["T 0.7, top-p 0.9"], sampler) == Verdict.INCONCLUSIVE
+    monkeypatch.setattr(drafts_module, "DRAFT", ACCEPT)
     assert judged(PAIRS[1], {}, standard(PAIRS[1], {})) == Verdict.LOSSY
 
 

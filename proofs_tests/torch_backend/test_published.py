@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration, PreTrainedModel
 
-from proofs_tests.helpers.torch.families import FAMILIES, SIZES, WITHOUT_CROPS
+from proofs_tests.helpers.torch.families import SIZES, WITHOUT_CROPS
 from proofs_tests.helpers.torch.generations import greedy, prompts
 from proofs_tests.helpers.torch.models import gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
@@ -101,18 +101,6 @@ def test_a_law_without_padding_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(generation_module, "shape_logits", without)
     found = padded("byte fallback from byte level", "tli", ROWS, max_new_tokens=12)
     assert abs(surprise(*found)) > BOUND
-
-
-@pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("names", [("gemma3", "mistral"), ("phi3", "qwen3")])
-def test_caches_do_not_change_the_text(names: tuple[str, str]) -> None:
-    """Texts are five windows long; both models are read again by `use_cache=False`."""
-    target, drafter = (FAMILIES[name]().double() for name in names)
-    rows = prompts(4)
-    options: dict[str, Any] = {"seeds": range(4), "max_new_tokens": 40, "temperature": 0}
-    found = [generate(target, drafter, rows, **options, use_cache=flag) for flag in (True, False)]
-    assert found[0].tokens == found[1].tokens == tuple(greedy(target, row, 40) for row in rows)
-    assert found[0].iterations == found[1].iterations
 
 
 @pytest.mark.deep(one_in=4)

@@ -228,16 +228,6 @@ def test_a_draft_of_0_over_0_is_refused_with_all_after_it(after: int) -> None:
     assert (tokens.tolist(), counts.tolist()) == ([[0, -1, -1]], [1])
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_widened_before_arithmetic(dtype: torch.dtype) -> None:
-    """The law is that of the same numbers in float64, to float32's rounding."""
-    p, q, tokens, _ = ragged_batch()
-    narrow = p[::12].to(dtype), q[::12].to(dtype)
-    wide = (one.double() for one in narrow)
-    found, right = laws(judged, *narrow, tokens[::12]), laws(judged, *wide, tokens[::12])
-    assert max(map(total_variation, found, right)) < 1e-6
-
-
 @pytest.mark.parametrize(("side", "count"), [(-(2.0**-40), 2), (2.0**-40, 1)])
 def test_acceptance_is_decided_in_float64(side: float, count: int) -> None:
     p, q = torch.tensor([[[0.1, 0.9]] * 2]), torch.tensor([[[0.3, 0.7]]])

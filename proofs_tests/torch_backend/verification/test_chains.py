@@ -187,19 +187,6 @@ def test_certain_drafts_need_no_laws() -> None:
     assert all(map(torch.equal, found, verify(p, point.double(), tokens, coins=coins)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("last", ["final", "race"])
-def test_low_precision_is_widened_before_arithmetic(dtype: torch.dtype, last: str) -> None:
-    p, q, tokens, coins = ragged_batch()
-    noise = torch.empty(len(p), p.shape[2]).exponential_(
-        generator=torch.Generator().manual_seed(2)
-    )
-    coins = coins if last == "final" else Coins(coins.accept, race=noise)
-    p, q = p.to(dtype), q.to(dtype)
-    found = verify(p, q, tokens, coins=coins)
-    assert all(map(torch.equal, found, verify(p.float(), q.float(), tokens, coins=coins)))
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("u", [0.0, LAST])
 def test_ends_of_the_coins(dtype: torch.dtype, u: float) -> None:

@@ -23,7 +23,6 @@ from proofs_tests.helpers.torch.tree_batches import (
     RULES,
     TARGET,
     batch,
-    rows_of,
 )
 from proofs_tests.helpers.torch.tree_laws import (
     Batch,
@@ -36,7 +35,7 @@ from proofs_tests.helpers.torch.tree_laws import (
 )
 from proofs_tests.helpers.tree_cases import top_tree
 from specref.torch_backend import verify, verify_block, verify_tree
-from specref.torch_backend.randomness import Coins, row_coins
+from specref.torch_backend.randomness import Coins
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT, validate_tree
 
@@ -159,49 +158,6 @@ def _walked(flat: Flat, largest: Tensor) -> tuple[int, ...]:
         children = flat.children(node)
         node = next((child for child in children if flat.tokens[child] == block[-1]), None)
     return block
-
-
-@EACH_RULE
-@pytest.mark.parametrize("q_given", [True, False])
-def test_a_row_does_not_depend_on_its_batch(rule: str, q_given: bool) -> None:
-    p, q, tokens, parents = batch().given
-    given, coins = (p, q if q_given else None, tokens, parents), batch().coins
-    whole, counts = verify_tree(*given, rule=rule, coins=coins)
-    for chosen in (torch.arange(len(p)).flip(0), slice(0, 1), slice(5, 9), slice(0, 0)):
-        few = [rows_of(one, chosen) for one in given]
-        found = verify_tree(*few, rule=rule, coins=rows_of(coins, chosen))
-        assert torch.equal(found[0], whole[chosen])
-        assert torch.equal(found[1], counts[chosen])
-
-
-@EACH_RULE
-def test_seeds_of_rows_are_all_that_a_row_needs(rule: str) -> None:
-    """Alone and without padding: the same block."""
-    seeds = torch.arange(len(batch().rows)) * 7
-    whole = blocks(rule, batch().given, row_coins(seeds, 5, batch().tokens.shape[1]))
-    for row in range(0, len(seeds), 10):
-        nodes = len(batch().flats[row].tokens)
-        p, q, tokens, parents = (one[row, None] for one in batch().given)
-        alone = p[:, : nodes + 1], q[:, :nodes], tokens[:, :nodes], parents[:, :nodes]
-        assert blocks(rule, alone, row_coins(seeds[row, None], 5, nodes)) == [whole[row]]
-
-
-@EACH_RULE
-def test_without_nodes_there_is_a_token_of_the_target(rule: str) -> None:
-    p, final = torch.tensor([[[0.25, 0.75]]] * 2), torch.tensor([0.2, 0.25])
-    none = torch.empty(2, 0, dtype=torch.int64)
-    for q in (None, torch.empty(2, 0, 2)):
-        given = p, q, none, none
-        assert blocks(rule, given, Coins(torch.empty(2, 0), final=final)) == [(0,), (1,)]
-
-
-@EACH_RULE
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_low_precision_is_widened_before_arithmetic(rule: str, dtype: torch.dtype) -> None:
-    p, q, *tree = batch().given
-    narrow = p.to(dtype), q.to(dtype), *(one.int() for one in tree)
-    wide = narrow[0].float(), narrow[1].float(), *tree
-    assert blocks(rule, narrow, batch().coins) == blocks(rule, wide, batch().coins)
 
 
 @EACH_RULE
