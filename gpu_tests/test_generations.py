@@ -28,9 +28,8 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 import torch
 
-from gpu_tests.acceptance import acceptance, jointly, told
-from gpu_tests.betting import LOSSY, chunks, log10_evidence
 from gpu_tests.cases import CASES
+from gpu_tests.judging import LOSSY, acceptance, chunks, jointly, log10_evidence, told
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import Record
 from specref.contrib.real_models.bets import Rows, log_bets

@@ -123,7 +123,7 @@ class Problem:
 
     def call(self, case: Case) -> Callable[[], Block]:
         """The call that is timed."""
-        rule = RULES[case.input, case.variant.startswith("fused")]
+        rule = rule_of(case.input, case.variant.startswith("fused"))
         if case.variant == "compiled":
             torch.compiler.reset()
             rule = torch.compile(rule, dynamic=False)
@@ -158,26 +158,14 @@ def from_logits(target: Tensor, drafter: Tensor, tokens: Tensor, coins: Coins) -
     return verify(shape_logits(target), shape_logits(drafter), tokens, coins=coins)
 
 
-def fused_from_probabilities(p: Tensor, q: Tensor, tokens: Tensor, coins: Coins) -> Block:
-    from specref.torch_backend import fused
+def rule_of(given: Input, fused: bool) -> Rule:
+    """What verifies probabilities or logits, by Triton's kernels or by torch's."""
+    if not fused:
+        return from_logits if given == "logits" else from_probabilities
+    from specref.torch_backend.fused import verify, verify_logits
 
-    return fused.verify(p, q, tokens, coins=coins)
-
-
-def fused_from_logits(target: Tensor, drafter: Tensor, tokens: Tensor, coins: Coins) -> Block:
-    from specref.torch_backend import fused
-
-    return fused.verify_logits(target, drafter, tokens, coins=coins)
-
-
-RULES: Mapping[tuple[Input, bool], Rule] = MappingProxyType(
-    {
-        ("probabilities", False): from_probabilities,
-        ("logits", False): from_logits,
-        ("probabilities", True): fused_from_probabilities,
-        ("logits", True): fused_from_logits,
-    }
-)
+    rule = verify_logits if given == "logits" else verify
+    return lambda p, q, tokens, coins: rule(p, q, tokens, coins=coins)
 
 
 FLOOR: Mapping[Input, str] = MappingProxyType(

@@ -101,14 +101,14 @@ def _verification(part: Row, device: str) -> str:
         buffer=as_bytes(measured["copied_bytes"]),
         bandwidth=measured["copy_bytes_per_second"] / 1e9,
         table=table(
-            (*VERIFICATION_COLUMNS, *HOST_COLUMN * (device == "CUDA")),
+            (*VERIFICATION_COLUMNS.split(" | "), *HOST_COLUMN * (device == "CUDA")),
             map(_verified, part["rows"]),
         ),
     )
 
 
 def _generation(part: Row, device: str) -> str:
-    steps = part["machine"]["target_steps"]
+    steps, columns = part["machine"]["target_steps"], GENERATION_COLUMNS.split(" | ")
     return GENERATION.format(
         device=device,
         machine=_machine(part),
@@ -116,7 +116,7 @@ def _generation(part: Row, device: str) -> str:
         weights=part["machine"]["target_sha256"][:12],
         placeholder="" if steps >= TRAINED else ", a placeholder: acceptance means nothing",
         table="\n\n".join(
-            f"### {pair}, {device}\n\n{table(GENERATION_COLUMNS, map(_generated, rows))}"
+            f"### {pair}, {device}\n\n{table(columns, map(_generated, rows))}"
             for pair, rows in groupby(part["rows"], key=lambda row: row["pair"])
         ),
     )
@@ -134,17 +134,8 @@ def _machine(part: Row) -> str:
 
 
 VERIFICATION_COLUMNS = (
-    "B",
-    "lookahead",
-    "V",
-    "dtype",
-    "given",
-    "variant",
-    "bytes",
-    "floors",
-    "time",
-    "x all rows",
-    "x needed rows",
+    "B | lookahead | V | dtype | given | variant | "
+    "bytes | floors | time | x all rows | x needed rows"
 )
 FLOORS = "all rows", "needed rows"
 HOST_COLUMN = ("host returns after",)
@@ -167,18 +158,8 @@ def _verified(row: Row) -> Iterator[object]:
 
 
 GENERATION_COLUMNS = (
-    "method",
-    "T",
-    "lookahead",
-    "by",
-    "batch, new tokens",
-    "tokens/s",
-    "x Transformers",
-    "x plain",
-    "accepted",
-    "tokens per target forward",
-    "time per iteration",
-    "forwards of target, drafter",
+    "method | T | lookahead | by | batch, new tokens | tokens/s | x Transformers | x plain | "
+    "accepted | tokens per target forward | time per iteration | forwards of target, drafter"
 )
 
 
