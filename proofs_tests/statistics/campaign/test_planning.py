@@ -38,8 +38,10 @@ TREE = prefix_tree(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
 
 @pytest.mark.parametrize("tv", [0.2, 0.05, 0.01])
 def test_trials_and_distance_are_inverse(tv: float) -> None:
-    trials = min_trials(tv, TREE)
-    assert min_detectable_tv(trials, TREE) <= tv < min_detectable_tv(trials - 1, TREE)
+    for levels in ((1e-9, 1e-2), (1e-3, 1e-6)):
+        trials = min_trials(tv, TREE, *levels)
+        more, fewer = (min_detectable_tv(n, TREE, *levels) for n in (trials - 1, trials))
+        assert fewer <= tv < more
     assert typical_tv(typical_trials(tv)) == pytest.approx(tv, rel=1e-3)
 
 
