@@ -12,18 +12,11 @@ from specref.contracts.contract import Contract
 class Deviation:
     """One expected failure, and its reason.
 
-    Attributes
-    ----------
-    check : str
-        The id of the check that fails.
-    reason : str
-        The cause, in one sentence.
-    lossy : bool
-        Whether it changes the law of the text.
-    cites : tuple of str
-        Issues and pull requests (``owner/repo#number``).
-    evidence : str
-        The test that demonstrates it.
+    * `check`: The id of the check that fails.
+    * `reason`: The cause, in one sentence.
+    * `lossy`: Whether it changes the law of the text.
+    * `cites`: Issues and pull requests (``owner/repo#number``).
+    * `evidence`: The test that demonstrates it.
     """
 
     check: str
@@ -37,25 +30,14 @@ class Deviation:
 class Implementation:
     """A registered sampler, and how to load it.
 
-    Attributes
-    ----------
-    name : str
-    contract : Contract
-    text : str
-        A description, without versions.
-    make : callable
-        Returns the function of the contract; it may import `packages`.
-    packages : tuple of str
-    remedy : str
-        How to install them.
-    greedy : bool
-        Whether it decodes by argmax, to be judged by equality (`judge_greedy`), not by a law.
-    rule : str or None
-        The algorithm that it declares, if the function itself does not.
-    known : tuple of Deviation
-        The failures that are expected.
-    apart : tuple of str
-        Packages that `make` does not import as a whole, and clones ``OWNER/NAME``.
+    * `text`: A description, without versions.
+    * `make`: Returns the function of the contract; it may import `packages`.
+    * `remedy`: How to install them.
+    * `greedy`: Whether it decodes by argmax, to be judged by equality (`judge_greedy`), not by a
+      law.
+    * `rule`: The algorithm that it declares, if the function itself does not.
+    * `known`: The failures that are expected.
+    * `apart`: Packages that `make` does not import as a whole, and clones ``OWNER/NAME``.
     """
 
     name: str
@@ -91,10 +73,7 @@ class Implementation:
     def load(self) -> Callable[..., Any]:
         """Load the function of the contract.
 
-        Raises
-        ------
-        NotInstalledError
-            A package is missing; the message says how to install it.
+        * raises `NotInstalledError`: A package is missing; the message says how to install it.
         """
         require(self.packages, self.remedy)
         return self.make()

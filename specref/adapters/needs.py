@@ -26,15 +26,7 @@ class NotInstalledError(ImportError):
 
 
 def require(packages: Sequence[str], remedy: str) -> None:
-    """Raise `NotInstalledError` unless every package can be imported.
-
-    Examples
-    --------
-    >>> require(["numpy"], "")
-    >>> require(["no_such_package"], "pip install it")
-    Traceback (most recent call last):
-    NotInstalledError: no_such_package is not installed: pip install it
-    """
+    """Raise `NotInstalledError` unless every package can be imported."""
     for package in packages:
         try:
             import_module(package)
@@ -43,13 +35,7 @@ def require(packages: Sequence[str], remedy: str) -> None:
 
 
 def there(name: str) -> bool:
-    """Whether there is a package, which is not imported, or a clone ``OWNER/NAME``.
-
-    Examples
-    --------
-    >>> there("numpy"), there("no_such_package"), there("owner/no-such-clone")
-    (True, False, False)
-    """
+    """Whether there is a package, which is not imported, or a clone ``OWNER/NAME``."""
     return clone(name).is_dir() if "/" in name else find_spec(name) is not None
 
 
@@ -59,13 +45,7 @@ def clone(repository: str) -> Path:
 
 
 def imported(module: str, name: str) -> Any:
-    """What a module has under a name, with dots; whatever that raises is `NotInstalledError`.
-
-    Examples
-    --------
-    >>> imported("fractions", "Fraction.limit_denominator").__name__
-    'limit_denominator'
-    """
+    """What a module has under a name, with dots; whatever that raises is `NotInstalledError`."""
     try:
         return reduce(getattr, name.split("."), import_module(module))
     except Exception as error:  # packages raise anything
@@ -142,15 +122,6 @@ def require_parameters(
 
     What others would change is not known. The first `by_position` of those that are needed are
     passed without their names: they are the first that it has.
-
-    Examples
-    --------
-    >>> require_parameters(lambda p, q, strict: None, "sample", ["p", "q"])
-    Traceback (most recent call last):
-    NotInstalledError: sample has unknown parameters, strict
-    >>> require_parameters(lambda q, p: None, "sample", ["p", "q"], by_position=2)
-    Traceback (most recent call last):
-    NotInstalledError: sample begins with the parameters q, p, not with p, q
     """
     parameters = signature(function).parameters
     require_names(parameters, name, "parameter", needed, known)
@@ -164,14 +135,7 @@ def require_parameters(
 def require_names(
     names: Iterable[str], name: str, kind: str, needed: Sequence[str], known: Sequence[str]
 ) -> None:
-    """The same of names of any kind, such as the options that an engine lists.
-
-    Examples
-    --------
-    >>> require_names(["drafts", "trees"], "Config", "option", ["drafts"], ["lookahead"])
-    Traceback (most recent call last):
-    NotInstalledError: Config has unknown options, trees
-    """
+    """The same of names of any kind, such as the options that an engine lists."""
     there = tuple(names)
     unknown = [one for one in there if one not in (*needed, *known)]
     if unknown:
@@ -183,15 +147,7 @@ def require_names(
 
 @contextmanager
 def tried(what: str) -> Iterator[None]:
-    """Load and call an engine once in here: what that raises is `NotInstalledError`.
-
-    Examples
-    --------
-    >>> with tried("Generator"):
-    ...     {}["drafts"]
-    Traceback (most recent call last):
-    NotInstalledError: Generator cannot be called: KeyError: 'drafts'
-    """
+    """Load and call an engine once in here: what that raises is `NotInstalledError`."""
     try:
         yield
     except NotInstalledError:
@@ -201,15 +157,7 @@ def tried(what: str) -> Iterator[None]:
 
 
 def set_known(thing: Any, **values: Any) -> None:
-    """Set attributes that are there; for another `NotInstalledError` is raised.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> set_known(SimpleNamespace(n_max=16), n_max=3, p_min=0)
-    Traceback (most recent call last):
-    NotInstalledError: SimpleNamespace has no setting p_min
-    """
+    """Set attributes that are there; for another `NotInstalledError` is raised."""
     for name, value in values.items():
         if not hasattr(thing, name):
             raise NotInstalledError(f"{type(thing).__name__} has no setting {name}")
@@ -217,13 +165,7 @@ def set_known(thing: Any, **values: Any) -> None:
 
 
 def title(text: str, packages: Sequence[str]) -> str:
-    """A name with the installed versions of packages.
-
-    Examples
-    --------
-    >>> title("an adapter", ["no_such_package"])
-    'an adapter (no_such_package is not installed)'
-    """
+    """A name with the installed versions of packages."""
     return f"{text} ({', '.join(map(_named, packages))})" if packages else text
 
 

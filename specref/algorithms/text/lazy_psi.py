@@ -28,16 +28,10 @@ class Bounds(NamedTuple):
 class Node(NamedTuple):
     """A leaf of the tree: drafts whose continuations are not expanded, or that have none.
 
-    Attributes
-    ----------
-    settled : tuple of int
-        Target tokens that the text starts with, however it goes on.
-    rest : str or bytes
-        The text after them.
-    complete : bool
-        Whether drafting ends here; then `settled` is all of it.
-    weight : Fraction or float
-        The probability of the drafts.
+    * `settled`: Target tokens that the text starts with, however it goes on.
+    * `rest`: The text after them.
+    * `complete`: Whether drafting ends here; then `settled` is all of it.
+    * `weight`: The probability of the drafts.
     """
 
     settled: Tokens
@@ -49,34 +43,12 @@ class Node(NamedTuple):
 class DraftTree:
     """The tree of the drafter's texts, and the bounds of psi at its present size.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The target's. If it normalises, nothing is settled before drafting ends.
-    drafter : Model
-    context : tuple of int
-        What the drafter conditions on: ids of its own vocabulary.
-    lookahead : int
-        Passed to `rule`.
-    rule : callable
-        When to stop drafting.
-
-    Attributes
-    ----------
-    forwards : int
-        How many of the drafter's laws were asked for, no context twice.
-    nodes : dict
-        {drafts: Node}, the ends of the tree as it is; their weights sum to 1.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> drafter = iid_model(Vocabulary(["a", "b", "ab"]), ["1/4", "1/4", "1/2"])
-    >>> tree = DraftTree(Vocabulary(["a", "b", "ab"]), drafter, (), 3)
-    >>> for lower, upper in tree.bounds((), 1):
-    ...     print(lower, upper, tree.forwards)
-    0 1 0
-    1/4 1/4 1
+    * `vocabulary`: The target's. If it normalises, nothing is settled before drafting ends.
+    * `context`: What the drafter conditions on: ids of its own vocabulary.
+    * `lookahead`: Passed to `rule`.
+    * `rule`: When to stop drafting.
+    * `forwards`: How many of the drafter's laws were asked for, no context twice.
+    * `nodes`: {drafts: Node}, the ends of the tree as it is; their weights sum to 1.
     """
 
     def __init__(
@@ -117,17 +89,9 @@ class DraftTree:
         Best first: the forward is made at the likeliest drafts that leave it open whether the
         text starts with `prefix`, or with `prefix` and `token`.
 
-        Parameters
-        ----------
-        prefix : tuple of int
-            Target tokens that a drafted text can start with.
-        token : int
-            A target token.
-
-        Raises
-        ------
-        ValueError
-            A token id is out of range, or no drafted text starts with `prefix`.
+        * `prefix`: Target tokens that a drafted text can start with.
+        * `token`: A target token.
+        * raises `ValueError`: A token id is out of range, or no drafted text starts with `prefix`.
         """
         self.vocabulary.check((*prefix, token))
         while True:
@@ -140,15 +104,8 @@ class DraftTree:
     def known(self, prefix: Tokens) -> Probabilities:
         """The lower bounds of psi(. | prefix), without a forward.
 
-        Returns
-        -------
-        ndarray, shape (len(vocabulary),)
-            Its entries are the `lower` that `bounds` would begin with.
-
-        Raises
-        ------
-        ValueError
-            No drafted text starts with `prefix`.
+        * returns: Its entries are the `lower` that `bounds` would begin with.
+        * raises `ValueError`: No drafted text starts with `prefix`.
         """
         depth = len(prefix)
         reachable = [node for node in self.nodes.values() if self._can_start(node, prefix)]
@@ -226,13 +183,7 @@ class DraftTree:
 
 
 def is_less(bounds: Iterable[Bounds], number: Probability) -> bool:
-    """Whether a probability is less than a number, from as many of its bounds as that takes.
-
-    Examples
-    --------
-    >>> is_less([Bounds(0, 1), Bounds(0.25, 0.5), Bounds(0.375, 0.375)], 0.6)
-    True
-    """
+    """Whether a probability is less than a number, from as many of its bounds as that takes."""
     for lower, upper in bounds:
         if upper < number:
             return True

@@ -28,25 +28,9 @@ NO_PATH: Mapping[Tokens, Probability] = MappingProxyType({(): Fraction(1)})
 class Drafting:
     """How a text is drafted: what paths there are, with which probabilities and first tokens.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The target's.
-    drafter : Model
-    context : tuple of int
-        What the drafter conditions on: ids of its own vocabulary.
-    stop : callable
-        What a lookahead rule gives.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.algorithms.lookahead import until_determined
-    >>> target, letters = Vocabulary(["a", "b", "ab"]), Vocabulary("ab")
-    >>> stop = until_determined(target, letters, 2)
-    >>> drafting = Drafting(target, iid_model(letters, ["1/4", "3/4"]), (), stop)
-    >>> [(path, drafting.token(path), str(drafting.weight(path))) for path in drafting.paths()]
-    [((0, 0), 0, '1/16'), ((0, 1), 2, '3/16'), ((1,), 1, '3/4')]
+    * `vocabulary`: The target's.
+    * `context`: What the drafter conditions on: ids of its own vocabulary.
+    * `stop`: What a lookahead rule gives.
     """
 
     vocabulary: Vocabulary
@@ -87,16 +71,6 @@ def canonical(drafting: Drafting) -> Kernel:
     """One path for each token: its greedy spelling, and lowest ids that leave the token first.
 
     A token without such a path is never accepted, only drawn from the residual.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.algorithms.lookahead import until_determined
-    >>> target, letters = Vocabulary(["a", "ab"]), Vocabulary("ab")
-    >>> stop = until_determined(target, letters, 2)
-    >>> kernel = canonical(Drafting(target, iid_model(letters, ["1/4", "3/4"]), (), stop))
-    >>> kernel(0), kernel(1)
-    ({(0, 0): Fraction(1, 1)}, {(0, 1): Fraction(1, 1)})
     """
     spell = drafting.drafter.vocabulary.encode
 
@@ -146,19 +120,7 @@ def posterior(drafting: Drafting) -> Kernel:
 
 
 def path_acceptance(p: Probabilities, drafting: Drafting, kernel: Kernel) -> Probability:
-    """sum over tokens and paths of min(p kappa, Q): the probability that a path is accepted.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.algorithms.lookahead import fixed
-    >>> target, drafter = Vocabulary(["a", "b"]), Vocabulary(["a", "b", "ab"])
-    >>> q = iid_model(drafter, ["1/4", "1/4", "1/2"])
-    >>> drafting = Drafting(target, q, (), fixed(target, drafter, 1))
-    >>> p = iid_model(target, ["1/2", "1/2"]).next_token(())
-    >>> [str(path_acceptance(p, drafting, rule(drafting))) for rule in (canonical, posterior)]
-    ['1/2', '3/4']
-    """
+    """sum over tokens and paths of min(p kappa, Q): the probability that a path is accepted."""
     total: Probability = 0
     for token, share in enumerate(p):
         for path, probability in kernel(token).items():

@@ -66,14 +66,7 @@ def draw(q: Probabilities, drafts: int, chance: Chance, site: str, *, replacemen
 
 
 def remaining(q: Probabilities, *tokens: int) -> Probabilities:
-    """q without some tokens, renormalised; all zeros if nothing else is left.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> remaining(as_distribution(["1/2", "1/3", "1/6"]), 0)
-    array([Fraction(0, 1), Fraction(2, 3), Fraction(1, 3)], dtype=object)
-    """
+    """q without some tokens, renormalised; all zeros if nothing else is left."""
     others = q.copy()
     others[list(tokens)] = q[0] * 0
     return normalise(others) if others.any() else others
@@ -90,38 +83,11 @@ def reject_recursively(
 ) -> tuple[int | None, Probabilities]:
     """Which sibling is accepted, or None; and the law of the token if None is, the last residual.
 
-    Parameters
-    ----------
-    p, q : ndarray, shape (V,)
-        The target's and the drafter's law, both exact or both float64.
-    siblings : tuple of int
-        As `draw` returned them, with the same `replacement`; () leaves p.
-    chance : Chance
-        Sites ``{site}[j]``, until one is accepted.
-    site : str
-    replacement : bool
-
-    Returns
-    -------
-    index : int or None
-        Into `siblings`.
-    residual : ndarray, shape (V,)
-        Where a sibling is accepted, what it was verified against.
-
-    Raises
-    ------
-    ValueError
-        q could not have drawn a sibling after those before it.
-
-    Examples
-    --------
-    >>> from specref.chance import Replayed
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> index, residual = reject_recursively(
-    ...     p, q, (2, 2), Replayed([0, 0]), "accept[0]", replacement=True)
-    >>> index, [str(probability) for probability in residual]
-    (None, ['1', '0', '0'])
+    * `p`, `q`: The target's and the drafter's law, both exact or both float64.
+    * `siblings`: As `draw` returned them, with the same `replacement`; () leaves p.
+    * `chance`: Sites ``{site}[j]``, until one is accepted.
+    * returns: The index into `siblings`; and where one is accepted, what it was verified against.
+    * raises `ValueError`: q could not have drawn a sibling after those before it.
     """
     for index, token in enumerate(siblings):
         if not (0 <= token < len(q) and q[token] > 0):

@@ -51,30 +51,10 @@ class Optimum(NamedTuple):
 def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Tokens, Probability]:
     """The law of siblings, in draw order, as `algorithms.trees.siblings.draw` draws them.
 
-    Parameters
-    ----------
-    q : ndarray, shape (V,)
-    drafts : int
-        At least 1.
-    replacement : bool
-        False: siblings differ, and are fewer than `drafts` where q has fewer tokens.
-
-    Returns
-    -------
-    dict
-        {siblings: probability}: up to V ** drafts of them.
-
-    Raises
-    ------
-    ValueError
-        `drafts` is not an integer >= 1.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> law = drafts_law(as_distribution(["2/3", "1/3"]), 2, replacement=False)
-    >>> {siblings: str(probability) for siblings, probability in law.items()}
-    {(0, 1): '2/3', (1, 0): '1/3'}
+    * `drafts`: At least 1.
+    * `replacement`: False: siblings differ, and are fewer than `drafts` where q has fewer tokens.
+    * returns: {siblings: probability}: up to V ** drafts of them.
+    * raises `ValueError`: `drafts` is not an integer >= 1.
     """
     check_count(drafts)
     law: dict[Tokens, Probability] = {(): 1}
@@ -93,31 +73,10 @@ def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Toke
 def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
     """The greatest probability with which a lossless rule emits one of the drafts.
 
-    Parameters
-    ----------
-    p : ndarray, shape (V,)
-        The target's law; all 2^V sets of tokens are looked at.
-    law : mapping
-        {drafts: probability}, of any joint law; lengths and duplicates as they are.
-
-    Returns
-    -------
-    Optimum
-        acceptance, and the smallest of the sets H that bound it.
-
-    Raises
-    ------
-    ValueError
-        More than 16 tokens, or `law` is no law of tokens of p.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> optimal_acceptance(p, drafts_law(q, 2, replacement=True))
-    Optimum(acceptance=Fraction(29, 36), bottleneck=(1, 2))
-    >>> optimal_acceptance(p, drafts_law(q, 2, replacement=False)).acceptance
-    Fraction(11, 12)
+    * `p`: The target's law; all 2^V sets of tokens are looked at.
+    * `law`: {drafts: probability}, of any joint law; lengths and duplicates as they are.
+    * returns: acceptance, and the smallest of the sets H that bound it.
+    * raises `ValueError`: More than 16 tokens, or `law` is no law of tokens of p.
     """
     if len(p) > MAX_SUBSETS_OF:
         raise ValueError(f"p has {len(p)} tokens: expected at most {MAX_SUBSETS_OF}")
@@ -135,17 +94,7 @@ def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
 def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: int) -> Optimum:
     """`optimal_acceptance` for drafts with replacement, for any V: in order of p / q.
 
-    Raises
-    ------
-    ValueError
-        `drafts` is not an integer >= 1, or p and q differ in length.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> optimal_acceptance_independent(p, q, 2)
-    Optimum(acceptance=Fraction(29, 36), bottleneck=(1, 2))
+    * raises `ValueError`: `drafts` is not an integer >= 1, or p and q differ in length.
     """
     check_count(drafts)
     check_pair(p, q)
@@ -162,33 +111,12 @@ def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: i
 def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
     """What an optimal rule accepts: the maximum flow from sets of drafts to tokens of theirs.
 
-    Parameters
-    ----------
-    p : ndarray, shape (V,)
-        Exact.
-    law : mapping
-        {drafts: probability}, exact.
-
-    Returns
-    -------
-    dict
-        {(set of drafts, token of it): probability}, which sums to the optimal acceptance, to at
-        most p over each token, and to at most the probability of each set.
-
-    Raises
-    ------
-    TypeError
-        p or `law` has floats: rounding would leave paths to augment.
-    ValueError
-        `law` is no law of tokens of p.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/2"]), as_distribution(["3/4", "1/4"])
-    >>> flow = coupling(p, drafts_law(q, 2, replacement=True))
-    >>> {(*drafts, token): str(mass) for (drafts, token), mass in flow.items()}
-    {(0, 0): '1/2', (0, 1, 1): '3/8', (1, 1): '1/16'}
+    * `p`: Exact.
+    * `law`: {drafts: probability}, exact.
+    * returns: {(set of drafts, token of it): probability}, which sums to the optimal acceptance,
+      to at most p over each token, and to at most the probability of each set.
+    * raises `TypeError`: p or `law` has floats: rounding would leave paths to augment.
+    * raises `ValueError`: `law` is no law of tokens of p.
     """
     check_exact(p, "p")
     check_exact(law.values(), "law")
@@ -204,14 +132,6 @@ def optimal_rows(p: Probabilities, law: DraftsLaw) -> dict[frozenset[int], Proba
     it is in the set.
 
     Parameters and errors as `coupling`.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/2"]), as_distribution(["3/4", "1/4"])
-    >>> rows = optimal_rows(p, drafts_law(q, 2, replacement=True))
-    >>> {tuple(drafts): [str(w) for w in row] for drafts, row in rows.items()}
-    {(0,): ['8/9', '1/9'], (0, 1): ['0', '1'], (1,): ['0', '1']}
     """
     flow, weights = coupling(p, law), by_set(law)
     accepted = {
@@ -240,24 +160,9 @@ def maximum_flow(
     fills an edge, takes back what another set sends to the same member, fills another edge of
     that set, and so on, to a member that has room. A toy: every set is a node.
 
-    Parameters
-    ----------
-    supply : mapping
-        {set: the most that it sends}; int or Fraction, as rounding would leave paths.
-    room : mapping
-        {member: the most that it takes}, for every member of a set.
-
-    Returns
-    -------
-    dict
-        {(set, member): amount}, where positive.
-
-    Examples
-    --------
-    >>> both, alone = frozenset({0, 1}), frozenset({0})
-    >>> flow = maximum_flow({both: 2, alone: 2}, {0: 2, 1: 3})  # both gives 0 back
-    >>> {(*source, member): amount for (source, member), amount in flow.items()}
-    {(0, 0): 2, (0, 1, 1): 2}
+    * `supply`: {set: the most that it sends}; int or Fraction, as rounding would leave paths.
+    * `room`: {member: the most that it takes}, for every member of a set.
+    * returns: {(set, member): amount}, where positive.
     """
     left, space, flow = dict(supply), dict(room), Flow()
     while path := _augmenting_path(left, space, flow):
