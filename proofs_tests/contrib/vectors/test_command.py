@@ -13,12 +13,12 @@ from click.testing import CliRunner, Result
 
 import specref
 from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.vectors.files import FILES, FOLDER
 from specref.cli import main
 from specref.contrib.vectors import publishing
 from specref.contrib.vectors.collecting import PUBLISHED
 from specref.vectors import reading
 
-FOLDER = Path(__file__).parents[3] / "specref" / "vectors" / "v1"
 SAMPLERS = textwrap.dedent(
     """
     import time
@@ -108,10 +108,7 @@ def samplers(tmp_path: Path) -> str:
 
 @pytest.fixture
 def prebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(name: str) -> dict:
-        return json.loads((FOLDER / f"{name}.json").read_text())
-
-    monkeypatch.setattr(publishing, "build_file", read)
+    monkeypatch.setattr(publishing, "build_file", FILES.__getitem__)
 
 
 def vectors(*arguments: str) -> Result:
