@@ -128,6 +128,7 @@ def test_both_sides_have_to_be_known(check):
     assert "expected --plain URL" in check("http://127.0.0.1:1/v1", *OFF, "--plain", "x").output
     result = CliRunner().invoke(main, ["check", "http://127.0.0.1:1/v1", "--help"])
     assert "OpenAI-compatible" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 def test_different_forms_of_tokens_are_no_comparison(check, tmp_path):

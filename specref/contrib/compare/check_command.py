@@ -104,8 +104,8 @@ def check_server(
 
     \b
     Examples:
-      specref check http://127.0.0.1:8000/v1 --plain http://127.0.0.1:8001/v1 --model mine
-      specref check http://127.0.0.1:8080/v1 --model m --off num_draft_tokens=0
+      specref check http://HOST:8000/v1 --plain http://HOST:8001/v1 --model mine
+      specref check http://HOST:8080/v1 --model mine --off num_draft_tokens=0
     """
     if (plain is None) == (not off):
         raise ValueError(
