@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner, Result
 
-from specref.cli import main
+from proofs_tests.helpers.command import run
 from specref.rules import RULES
 from specref.verification import cases_of, check_case
 from specref.zoo import ALL
@@ -13,14 +12,10 @@ from specref.zoo import ALL
 LENGTHS = ("--only", "acceptance/deep")
 
 
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 @pytest.mark.deep
 def test_token_verification_is_not_taken_for_block_verification() -> None:
     """Its lengths are 0.053 off, and 0.023 is allowed: ten standard deviations of 0.003."""
-    result = specref("check", "examples.correct:verify", "--algorithm", "block", *LENGTHS)
+    result = run("check", "examples.correct:verify", "--algorithm", "block", *LENGTHS)
     assert result.exit_code == 1
     text = " ".join(result.output.split())
     assert "rule block" in text
@@ -31,7 +26,7 @@ def test_token_verification_is_not_taken_for_block_verification() -> None:
 
 def test_a_registered_name_declares_it() -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
-    result = specref("check", "torch-backend-block", "--only", "replay", *LENGTHS)
+    result = run("check", "torch-backend-block", "--only", "replay", *LENGTHS)
     assert result.exit_code == 0, result.output
     assert "rule block" in " ".join(result.output.split())
 

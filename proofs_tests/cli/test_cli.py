@@ -15,8 +15,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.records import without_seconds
 from proofs_tests.helpers.schemas import assert_fits
 from specref.algorithms import standard
@@ -86,10 +87,6 @@ def step(target_probs, draft_probs, draft_tokens, *, rng):
 
 FEW = ("--only", TOY_PAIRS)
 """Of `prove`, which takes seconds for all situations."""
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 def assert_one_line_error(result: Result, *parts: str) -> None:

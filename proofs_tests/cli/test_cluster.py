@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.records import without_seconds
-from specref.cli import cluster, main
+from specref.cli import cluster
 from specref.conformance.public import check
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record
@@ -65,10 +65,6 @@ def server(folder: Path, *command: str) -> Iterator[None]:
         print(log.read_text())
 
 
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
-
-
 def record(file: Path) -> dict:
     return without_seconds(json.loads(file.read_text()))
 
@@ -105,7 +101,7 @@ def timeless(verification: Verification) -> list[AlgorithmReport]:
 def test_the_zoo_on_a_cluster(address: str, tmp_path: Path) -> None:
     files = [tmp_path / "here.json", tmp_path / "there.json"]
     for file, where in zip(files, ([], ["--cluster", address]), strict=True):
-        assert specref("zoo", *FEW, *where, "--json", str(file)).exit_code == 0
+        assert run("zoo", *FEW, *where, "--json", str(file)).exit_code == 0
     assert record(files[0]) == record(files[1])
     assert [row["id"] for row in record(files[1])["rows"]] == list(FEW)
 
@@ -149,7 +145,7 @@ def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:
     files = [tmp_path / "here.json", tmp_path / "there.json"]
     for file, where in zip(files, ([], ["--cluster", address]), strict=True):
         options = (*only, *where, "--json", str(file))
-        assert specref("check", "examples.correct:verify", *options).exit_code == 0
+        assert run("check", "examples.correct:verify", *options).exit_code == 0
     assert record(files[0]) == record(files[1])
 
 
@@ -159,7 +155,7 @@ def test_proofs_on_a_cluster(address: str, tmp_path: Path, asked: tuple[str, ...
     files = [tmp_path / "here.json", tmp_path / "there.json"]
     for file, where in zip(files, ([], ["--cluster", address]), strict=True):
         options = (*asked, *where, "--json", str(file))
-        assert specref("prove", "specref.algorithms.standard:step", *options).exit_code == 0
+        assert run("prove", "specref.algorithms.standard:step", *options).exit_code == 0
     here, there = map(record, files)
     # On other machines it is not watched which lines run.
     assert there.pop("never_ran", None) is None
@@ -183,7 +179,7 @@ def test_a_worker_with_another_version_is_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "__version__", "0.0.0")
-    result = specref("zoo", "shared-u", "--cluster", address)
+    result = run("zoo", "shared-u", "--cluster", address)
     assert result.exit_code == 2
     assert "expected 0.0.0" in result.stderr
 
@@ -192,7 +188,7 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cluster, "SECONDS", 0.5)
     options = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=0, **options) as empty:
-        result = specref("zoo", "shared-u", "--cluster", empty.scheduler_address)
+        result = run("zoo", "shared-u", "--cluster", empty.scheduler_address)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "worker" in result.stderr
@@ -200,7 +196,7 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SECONDS", 0.5)
-    result = specref("zoo", "shared-u", "--cluster", "tcp://127.0.0.1:9")
+    result = run("zoo", "shared-u", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == 2
     assert "tcp://127.0.0.1:9" in result.stderr
 
@@ -208,6 +204,6 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("command", [("verify",), ("prove", "specref.algorithms.standard:step")])
 def test_one_of_workers_and_cluster(command: tuple[str, ...]) -> None:
-    result = specref(*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2")
+    result = run(*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2")
     assert result.exit_code == 2
     assert "--workers 2, --cluster tcp://127.0.0.1:9: expected one of them" in result.stderr

@@ -4,10 +4,9 @@ import json
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
-from click.testing import CliRunner
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
-from specref.cli import main
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def without(monkeypatch):
 
 
 def doctor(*arguments):
-    return CliRunner().invoke(main, ["doctor", *arguments])
+    return run("doctor", *arguments)
 
 
 def test_what_it_needs_is_installed_here():

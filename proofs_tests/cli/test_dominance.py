@@ -5,20 +5,16 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import dominance as module
-from specref.cli import everywhere, main
+from specref.cli import everywhere
 from specref.verification.dominance import Question
 
 STANDARD = "specref.algorithms.standard:step"
 SAMPLING = "specref.algorithms.autoregressive:step"
 TWO_TOKENS = ("--everywhere", "--tokens", "2")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import everywhere as module
-from specref.cli import main
 
 STANDARD = "specref.algorithms.standard:step"
 LOSSY = "proofs_tests.cli.test_everywhere:lossy"
@@ -35,10 +34,6 @@ def in_numpy(target, drafter, context, lookahead, chance):
     if np.isnan(target.next_token(context)).any():
         return (0,)
     return (chance.draw(target.next_token(context), "draw"),)
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 def test_proved_is_0_and_says_for_what() -> None:

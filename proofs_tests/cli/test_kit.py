@@ -6,10 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from specref.adapters import IMPLEMENTATIONS
-from specref.cli import main
 from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
@@ -28,12 +27,8 @@ def verify(p, q, drafts, *, rng):
 """
 
 
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 def test_the_correct_example_passes() -> None:
-    result = specref("check", "examples.correct:verify", "--algorithm", "standard", *QUICK)
+    result = run("check", "examples.correct:verify", "--algorithm", "standard", *QUICK)
     assert result.exit_code == 0
     text = " ".join(result.output.split())
     assert "PASSED · " in text
@@ -44,7 +39,7 @@ def test_the_correct_example_passes() -> None:
 
 def test_too_few_trials_are_inconclusive() -> None:
     options = ("--trials", "100", "--only", "joint/wide")
-    result = specref("check", "examples.correct:verify", *options)
+    result = run("check", "examples.correct:verify", *options)
     assert result.exit_code == 2
     assert "UNDECIDED" in result.output
 
@@ -53,7 +48,7 @@ def test_too_few_trials_are_inconclusive() -> None:
 def test_the_lossy_example_fails_with_the_name_of_its_bug_in_every_report(tmp_path: Path) -> None:
     files = {name: str(tmp_path / name) for name in ("json", "junit", "html")}
     options = [word for name, file in files.items() for word in (f"--{name}", file)]
-    result = specref("check", *LOSSY, *options)
+    result = run("check", *LOSSY, *options)
     assert result.exit_code == 1
     assert "residual-is-p" in result.output
     assert "LOSSY" in result.output
@@ -71,10 +66,10 @@ def test_the_lossy_example_fails_with_the_name_of_its_bug_in_every_report(tmp_pa
 
 @pytest.mark.usefixtures("undiagnosed")
 def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
-    specref("check", *LOSSY, "--seed", "7", "--save", str(tmp_path))
+    run("check", *LOSSY, "--seed", "7", "--save", str(tmp_path))
     (case,) = tmp_path.glob("*.json")
     assert case.name == "joint-wide-seed-7.json"
-    result = specref("replay", str(case))
+    result = run("replay", str(case))
     assert result.exit_code == 1
     saved = json.loads(case.read_text())["message"].split(" at ")[0]
     assert saved in " ".join(result.output.split())
@@ -87,14 +82,14 @@ def test_cases_of_two_samplers_in_one_folder_do_not_replace_each_other(tmp_path:
     (tmp_path / "other.py").write_text("from specref.examples.lossy import verify\n")
     other = (f"{tmp_path / 'other.py'}:verify", *LOSSY[1:])
     for sampler in (LOSSY, other, LOSSY):
-        specref("check", *sampler, "--save", str(tmp_path))
+        run("check", *sampler, "--save", str(tmp_path))
     assert foreign.read_text() == "not ours"
     foreign.unlink()
     cases = {one.name: json.loads(one.read_text())["target"] for one in tmp_path.glob("*.json")}
     assert cases == {"joint-wide-seed-0-2.json": LOSSY[0], "joint-wide-seed-0-3.json": other[0]}
-    specref("check", *LOSSY, "--claim", "ragged=false", "--save", str(tmp_path))
+    run("check", *LOSSY, "--claim", "ragged=false", "--save", str(tmp_path))
     (tmp_path / "joint-wide-seed-0-4.json").mkdir()
-    specref("check", *LOSSY, "--claim", "batch=64", "--save", str(tmp_path))
+    run("check", *LOSSY, "--claim", "batch=64", "--save", str(tmp_path))
     claims = [
         json.loads((tmp_path / f"joint-wide-seed-0{n}.json").read_text())["claims"]
         for n in ("", "-2", "-3", "-5")
@@ -111,7 +106,7 @@ def test_cases_of_two_samplers_in_one_folder_do_not_replace_each_other(tmp_path:
 def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "case.json"
     file.write_text(text)
-    result = specref("replay", str(file))
+    result = run("replay", str(file))
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert len(result.stderr.splitlines()) == 1
@@ -120,15 +115,15 @@ def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str) -> None:
 def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "written_sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
     monkeypatch.chdir(tmp_path)
-    result = specref("write", "written_sampler:verify", "--algorithm", "standard")
+    result = run("write", "written_sampler:verify", "--algorithm", "standard")
     assert result.exit_code == 0
     text = (tmp_path / "test_verify_specref.py").read_text()
     assert '@specref.parametrize(verify, contract="verify", algorithm="standard")' in text
     compile(text, "written", "exec")
-    again = specref("write", "written_sampler:verify")
+    again = run("write", "written_sampler:verify")
     assert again.exit_code == 2
     assert "--force" in again.stderr
-    refused = specref("write", "written_sampler:verify", "--algorithm", "topdown", "--force")
+    refused = run("write", "written_sampler:verify", "--algorithm", "topdown", "--force")
     assert refused.exit_code == 2
     assert "rule = 'topdown': the contract verify has one of" in refused.stderr
 
@@ -155,10 +150,10 @@ def test_a_function_of_another_contract_is_misuse(
     if command == "replay":
         lossy = ["--claim", "one_hot=false", *QUICK]
         file.write_text("from specref.examples.lossy import verify\n")
-        specref("check", name, *lossy, "--save", str(tmp_path))
+        run("check", name, *lossy, "--save", str(tmp_path))
     file.write_text(code)
     arguments = {"vectors": ["--run", name], "replay": [str(case)]}
-    result = specref(command, *arguments.get(command, [name]))
+    result = run(command, *arguments.get(command, [name]))
     assert result.exit_code == 2
     (line,) = result.stderr.strip().splitlines()[-1:]
     assert words in line
@@ -168,7 +163,7 @@ def test_a_function_of_another_contract_is_misuse(
 def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
     (tmp_path / "sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
     claims = ("--claim", "ragged=false", "--claim", "dtype=float32")
-    result = specref("write", f"{tmp_path}/sampler.py:verify", *claims)
+    result = run("write", f"{tmp_path}/sampler.py:verify", *claims)
     assert result.exit_code == 0, result.stderr
     text = (tmp_path / "test_verify_specref.py").read_text()
     assert "from sampler import verify" in text
@@ -178,17 +173,17 @@ def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_a_report_of_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Check.run
+    usual = Check.run
 
     def interrupted_at_the_boundary(one, judge):
         if one.stage == Stage.BOUNDARY:
             raise KeyboardInterrupt
-        return run(one, judge)
+        return usual(one, judge)
 
     monkeypatch.setattr(Check, "run", interrupted_at_the_boundary)
     file = tmp_path / "report.json"
     only = ("--only", "smoke", "--only", "boundary")
-    result = specref("check", "examples.correct:verify", "--json", str(file), *only)
+    result = run("check", "examples.correct:verify", "--json", str(file), *only)
     assert result.exit_code == 130
     found = json.loads(file.read_text())["results"]
     assert "passed" in {one["status"] for one in found if one["id"].startswith("smoke")}
@@ -201,7 +196,7 @@ def test_ctrl_c_leaves_a_report_of_what_was_found(
 def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None:
     sampler = tmp_path / "printing.py"
     sampler.write_text(PRINTING)
-    result = specref("check", f"{sampler}:verify", "--json", "-", "--only", "smoke")
+    result = run("check", f"{sampler}:verify", "--json", "-", "--only", "smoke")
     assert json.loads(result.stdout)["exit_code"] == 0
     assert "hello from the sampler" in result.stderr
 
@@ -235,7 +230,7 @@ def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None
     ],
 )
 def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
-    result = specref(*arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -246,7 +241,7 @@ def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path:
     file = tmp_path / "failures"
     file.write_text("mine")
     for place in (file, file / "deeper"):
-        result = specref("check", "no.such:target", "--save", str(place))
+        result = run("check", "no.such:target", "--save", str(place))
         assert result.exit_code == 2
         assert f"expected a folder, and {file} is a file" in result.stderr
     assert file.read_text() == "mine"
@@ -255,7 +250,7 @@ def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path:
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
     file, record = tmp_path / "zoo.md", tmp_path / "zoo.json"
     ids = ("returns-nothing", "companion-judges-the-draft")
-    result = specref("zoo", *ids, "--markdown", str(file), "--json", str(record))
+    result = run("zoo", *ids, "--markdown", str(file), "--json", str(record))
     assert result.exit_code == 0
     assert "2 of 2 mutants killed" in result.output
     assert "| `returns-nothing` | standard | contract |" in file.read_text()
@@ -270,7 +265,7 @@ def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
 def test_a_page_says_how_to_run_it_again(tmp_path: Path) -> None:
     file = tmp_path / "zoo.html"
     given = ("returns-nothing", "companion-judges-the-draft", "--seed", "3")
-    assert specref("zoo", *given, "--html", str(file)).exit_code == 0
+    assert run("zoo", *given, "--html", str(file)).exit_code == 0
     page = re.sub("</?span>", "", file.read_text())
     assert '<pre class="command">specref zoo returns-nothing companion-judges' in page
     assert "--seed 3</pre><dl><dt>seed</dt><dd>3</dd><dt>specref</dt>" in page
@@ -293,7 +288,7 @@ def test_a_slow_sampler_is_judged_coarsely_unless_more_is_asked_for(
 ) -> None:
     if IMPLEMENTATIONS["torch-backend"].not_run:
         pytest.skip("not_run (torch is not installed)")
-    result = specref("check", "torch-backend", "-v", "--only", "smoke/answers", *asked)
+    result = run("check", "torch-backend", "-v", "--only", "smoke/answers", *asked)
     assert f"set to detect TV ≥ {detected:g} " in " ".join(result.output.split())
 
 
@@ -301,7 +296,7 @@ def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
     if IMPLEMENTATIONS["vllm"].not_run is None:
         pytest.skip("vllm is installed")
     file = tmp_path / "report.json"
-    result = specref("check", "vllm", "--json", str(file))
+    result = run("check", "vllm", "--json", str(file))
     assert result.exit_code == 2
     assert result.stderr.startswith("not_run (")
     assert json.loads(file.read_text())["status"] == "not_run"
@@ -311,11 +306,11 @@ def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
 def test_the_first_failure_is_said_at_once() -> None:
     """On standard error, before checks that would take longer; not where JSON is the output."""
     only = ("--only", "smoke/answers", "--only", "joint/wide", "--only", "joint/deep")
-    result = specref("check", *LOSSY[:3], *QUICK[2:], *only)
+    result = run("check", *LOSSY[:3], *QUICK[2:], *only)
     (line,) = result.stderr.splitlines()
     assert line.startswith("joint/wide failed: lossy law: the distribution is not the target's")
     assert line not in result.stdout
-    assert specref("check", *LOSSY[:3], *QUICK[2:], *only, "--json", "-").stderr == ""
+    assert run("check", *LOSSY[:3], *QUICK[2:], *only, "--json", "-").stderr == ""
 
 
 def test_what_is_cheap_comes_first() -> None:

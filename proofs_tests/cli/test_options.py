@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from specref.__main__ import COMPLETING
 from specref.cli import FORMER, main, proving
 from specref.cli import judging as judging_module
@@ -18,10 +18,6 @@ from specref.contracts.table import STEP, VERIFY
 
 SAMPLER = "def verify(p, q, drafts, *, rng): ...\n\ndef _hidden(): ...\n"
 EXAMPLE = "examples.correct:verify"
-
-
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 def completed(*words: str) -> list[str]:
@@ -46,12 +42,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def test_former_commands_are_hidden_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proving, "cases_of", lambda profile: [])
     monkeypatch.setattr(proving, "verify", lambda *given: 1 / 0)
-    told = specref("--help").output
+    told = run("--help").output
     for former, (command, *options) in FORMER.items():
         assert f"\n  {former} " not in told
-        assert specref(former, "--help").output == specref(command, *options, "--help").output
+        assert run(former, "--help").output == run(command, *options, "--help").output
     for words in (("verify",), ("prove", "--all")):
-        assert isinstance(specref(*words).exception, ZeroDivisionError)
+        assert isinstance(run(*words).exception, ZeroDivisionError)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +68,9 @@ def test_former_options_mean_the_same(
     former: tuple[str, ...], now: tuple[str, ...], asked: list[Any]
 ) -> None:
     for words in (former, now):
-        assert specref("check", EXAMPLE, *words).stderr.endswith("error: not run\n")
+        assert run("check", EXAMPLE, *words).stderr.endswith("error: not run\n")
     assert asked[0] == asked[1] != asked[0].__class__(name=EXAMPLE)
-    told = specref("check", "--help").output
+    told = run("check", "--help").output
     assert f"{former[0]} " not in told
     assert f"{now[0]} " in told
 
@@ -122,7 +118,7 @@ def test_shapes_are_read_and_filled_up() -> None:
     ],
 )
 def test_misuse_has_one_form(words: tuple[str, ...], message: str) -> None:
-    result = specref(*words)
+    result = run(*words)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ")
@@ -140,11 +136,11 @@ def test_defaults_come_from_pyproject(
     deeper = tmp_path / "deeper"
     deeper.mkdir()
     monkeypatch.chdir(deeper)
-    assert specref("check", "--seed", "3").exit_code == 2
+    assert run("check", "--seed", "3").exit_code == 2
     (found,) = asked
     assert (found.name, found.algorithm, found.only) == (EXAMPLE, "block", ["smoke"])
     assert (found.time_limit, found.claims, found.seed) == (9, {"ragged": False}, 3)
-    specref("check", "--rule", "standard", "--only", "joint/wide")
+    run("check", "--rule", "standard", "--only", "joint/wide")
     assert (asked[1].algorithm, asked[1].only) == ("standard", ["joint/wide"])
 
 
@@ -163,11 +159,11 @@ def test_a_wrong_key_is_misuse(
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    result = specref("check", EXAMPLE)
+    result = run("check", EXAMPLE)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert message in line
-    assert specref("list", "contracts").exit_code == 0
+    assert run("list", "contracts").exit_code == 0
 
 
 def test_a_shell_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,18 +216,18 @@ def test_colours_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     words = "check", EXAMPLE, "--only", "smoke/answers"
-    coloured, plain = specref(*words), specref(*words, "--no-color")
+    coloured, plain = run(*words), run(*words, "--no-color")
     assert "\x1b[1;32m" in coloured.output
     assert "32m" not in plain.output
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "32m" not in specref(*words).output
+    assert "32m" not in run(*words).output
     for command in ("list", "prove", "psi"):
-        assert "--no-color" in specref(command, "--help").output
+        assert "--no-color" in run(command, "--help").output
 
 
 def test_a_quiet_answer_is_one_line_whatever_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    answer = specref("check", "examples.lossy:verify", "--only", "joint/probed", "-q")
+    answer = run("check", "examples.lossy:verify", "--only", "joint/probed", "-q")
     (line,) = answer.stdout.splitlines()
     assert len(line) > 100
     assert answer.exit_code == 1

@@ -12,11 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.programs import BUILDS, built, toy
 from proofs_tests.helpers.schemas import assert_fits
-from specref.cli import main
 from specref.cli.init import SUFFIXES, harness
 from specref.process import messages
 from specref.process.session import read_declaration
@@ -24,10 +23,6 @@ from specref.process.session import read_declaration
 QUICK = ("--only", "smoke/answers", "--only", "smoke/deterministic", "--only", "joint/wide")
 CONTRACT = Path(__file__).parents[2] / "docs" / "formats.md"
 MOST_LINES = 84
-
-
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 RESIDUAL_IS_P = {
@@ -55,7 +50,7 @@ def test_templates_are_lossless(
     command, folder = template
     monkeypatch.chdir(folder)
     only = (*QUICK, "--only", "smoke/large", "--only", "boundary/ragged", "--detect-tv", "0.2")
-    result = specref("check", f"process:{command}", *only)
+    result = run("check", f"process:{command}", *only)
     assert result.exit_code == 0, result.output
     header = " ".join(result.output.split())
     assert f"process:{command} my-sampler" in header
@@ -72,7 +67,7 @@ def test_a_bug_in_a_template_is_named(
     command = built(language, tmp_path, RESIDUAL_IS_P[language])
     file = tmp_path / "report.json"
     options = (*QUICK, "--detect-tv", "0.2", "--json", str(file))
-    result = specref("check", f"process:{command}", *options)
+    result = run("check", f"process:{command}", *options)
     assert result.exit_code == 1
     record = json.loads(file.read_text())
     assert "residual-is-p" in record["diagnosis"]["candidates"][0]["ids"]
@@ -88,7 +83,7 @@ def test_one_that_ignores_its_seed_is_noticed(
     command = built("python", tmp_path, SEEDED_ANEW)
     file = tmp_path / "report.json"
     options = ("--only", "smoke/calls-vary", "--json", str(file))
-    assert specref("check", f"process:{command}", *options).exit_code == 1
+    assert run("check", f"process:{command}", *options).exit_code == 1
     (result,) = json.loads(file.read_text())["results"]
     assert "its generator is seeded anew in every call" in result["message"]
 
@@ -100,10 +95,10 @@ def test_a_saved_case_of_a_program_is_replayed(
     monkeypatch.chdir(tmp_path)
     command = built("python", tmp_path, RESIDUAL_IS_P["python"])
     save = ("--only", "joint/wide", "--detect-tv", "0.2", "--save", "failures")
-    specref("check", f"process:{command}", *save)
+    run("check", f"process:{command}", *save)
     (case,) = (tmp_path / "failures").glob("*.json")
     monkeypatch.chdir("/")
-    result = specref("replay", str(case))
+    result = run("replay", str(case))
     assert result.exit_code == 1
     saved = json.loads(case.read_text())["message"].split(" at ")[0]
     assert saved in " ".join(result.output.split())
@@ -115,8 +110,8 @@ def test_replay_waits_as_long_as_the_check_did(
     monkeypatch.chdir(tmp_path)
     target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
     only = ("--only", "smoke/answers", "--patience", "0.3")  # the former name of --timeout
-    assert specref("check", target, *only, "--save", "failures").exit_code == 2
-    result = specref("replay", "failures/smoke-answers-seed-0.json")
+    assert run("check", target, *only, "--save", "failures").exit_code == 2
+    result = run("replay", "failures/smoke-answers-seed-0.json")
     assert result.exit_code == 2
     assert "did not answer within 0.3 s" in " ".join(result.output.split())
 
@@ -134,10 +129,10 @@ def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
     monkeypatch.chdir(tmp_path)
     target = f"process:{built('python', tmp_path, UPSIDE_DOWN)}"
     joint = ("--only", "joint/wide", "--detect-tv", "0.2")
-    stopped = specref("check", target, "--only", "smoke/large", *joint)
+    stopped = run("check", target, "--only", "smoke/large", *joint)
     assert "blocked by smoke/large-vocabulary" in stopped.output
     assert NAMING in stopped.output
-    named = specref("check", target, *joint)
+    named = run("check", target, *joint)
     assert "1. inverted-ratio" in named.output
     assert NAMING not in named.output
 
@@ -157,7 +152,7 @@ def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
 ) -> None:
     target = f"process:{toy(tmp_path, **holes)}"
     timeout = ("--timeout", "0.3") if "0.3" in message else ()
-    result = specref("check", target, "--only", "smoke/answers", *timeout)
+    result = run("check", target, "--only", "smoke/answers", *timeout)
     assert result.exit_code == code
     seen = re.sub(r" \d+\.\d$", "", result.output, flags=re.MULTILINE)  # but for the times
     assert message in " ".join(seen.split())
@@ -168,7 +163,7 @@ def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
 
 def test_a_program_that_does_not_answer_is_not_called_lossy(tmp_path: Path) -> None:
     target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
-    result = specref("check", target, "--only", "smoke/answers", "--timeout", "0.3")
+    result = run("check", target, "--only", "smoke/answers", "--timeout", "0.3")
     assert result.exit_code == 2
     text = " ".join(result.output.split())
     assert "UNDECIDED · NOT ANSWERED" in text
@@ -177,7 +172,7 @@ def test_a_program_that_does_not_answer_is_not_called_lossy(tmp_path: Path) -> N
 
 def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> None:
     handled = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
-    specref("check", f"process:{toy(tmp_path)}", "--only", "smoke/answers")
+    run("check", f"process:{toy(tmp_path)}", "--only", "smoke/answers")
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handled
 
 
@@ -198,14 +193,14 @@ def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> No
     ],
 )
 def test_misuse_is_an_error(arguments: list[str], message: str) -> None:
-    result = specref(*arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 @pytest.mark.parametrize("language", SUFFIXES)
 def test_write_prints_a_template_or_writes_it(tmp_path: Path, language: str) -> None:
-    printed = specref("write", "--language", language)
+    printed = run("write", "--language", language)
     assert printed.output == harness(language)
     assert len(printed.output.splitlines()) <= MOST_LINES
     assert max(map(len, printed.output.splitlines())) <= 105
@@ -213,9 +208,9 @@ def test_write_prints_a_template_or_writes_it(tmp_path: Path, language: str) -> 
         language not in BUILDS
     )
     file = tmp_path / "sampler"
-    assert specref("write", "--language", language, "--output", str(file)).exit_code == 0
+    assert run("write", "--language", language, "--output", str(file)).exit_code == 0
     assert file.read_text() == harness(language)
-    again = specref("write", "--language", language, "--output", str(file))
+    again = run("write", "--language", language, "--output", str(file))
     assert again.exit_code == 2
     assert "--force" in again.stderr
 

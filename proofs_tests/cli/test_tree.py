@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
 from proofs_tests.helpers.trees_page import CODE
-from specref.cli import main
 
 LOSSY = CODE.replace("rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]")
 QUICK = ["--detect-tv", "0.3"]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.command import run
 from proofs_tests.helpers.records import without_seconds
-from specref.cli import main
 from specref.cli.targets import LoadTarget
 from specref.conformance.public import check
 
@@ -40,10 +39,6 @@ def generate(target, drafter, context, tokens, rng):
 """
 
 
-def specref(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 @pytest.fixture
 def generates(tmp_path: Path) -> str:
     file = tmp_path / "generates.py"
@@ -56,7 +51,7 @@ def test_workers_give_the_same_record_and_print_nothing_into_it(tmp_path: Path) 
     sampler.write_text(PRINTING)
     only = ("--only", "smoke/answers", "--only", "joint/deep", "--detect-tv", "0.2")
     options = ("check", f"{sampler}:verify", *only, "--json", "-")
-    alone, together = (specref(*options, "--workers", count) for count in "12")
+    alone, together = (run(*options, "--workers", count) for count in "12")
     assert alone.exit_code == together.exit_code == 0
     records = [without_seconds(json.loads(one.stdout)) for one in (alone, together)]
     assert records[0] == records[1]
@@ -66,7 +61,7 @@ def test_a_worker_that_dies_is_an_error_in_one_line(tmp_path: Path) -> None:
     sampler = tmp_path / "dies.py"
     sampler.write_text(DIES)
     options = ("--only", "smoke/answers", "--workers", "2")
-    result = specref("check", f"{sampler}:verify", *options)
+    result = run("check", f"{sampler}:verify", *options)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: a worker process died")
 
