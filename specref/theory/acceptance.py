@@ -140,24 +140,12 @@ def block_by_text(
 
 
 def rate(lengths: Lengths) -> Probability:
-    """The probability that the first submitted token is accepted, given a distribution of lengths.
-
-    Examples
-    --------
-    >>> rate((Fraction(1, 3), Fraction(2, 9), Fraction(4, 9)))
-    Fraction(2, 3)
-    """
+    """The probability that the first submitted token is accepted, by the law of lengths."""
     return sum(lengths[1:], start=Fraction(0))
 
 
 def by_position(lengths: Lengths) -> tuple[Probability, ...]:
-    """The probability of each acceptance given the earlier ones, given a distribution of lengths.
-
-    Examples
-    --------
-    >>> by_position((Fraction(1, 3), Fraction(2, 9), Fraction(4, 9)))
-    (Fraction(2, 3), Fraction(2, 3))
-    """
+    """The probability of each acceptance given the earlier ones, by the law of lengths."""
     survival = [*accumulate(lengths[::-1])][::-1]
     return tuple(after / before for before, after in pairwise(survival))
 

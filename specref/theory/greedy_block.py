@@ -41,16 +41,6 @@ def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens
     * `rows`: {drafts: the law of the next one}, `theory.block.draft_rows`.
     * returns: {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
     * raises `ValueError`: A row is not over the target's vocabulary.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.theory.block import draft_rows
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> accepted = accepted_prefixes(p, (), draft_rows(p, q, (), 2))
-    >>> str(accepted[0, 1]), str(accepted[0, 0])
-    ('2/9', '1/9')
     """
     nodes = _nodes(target, context, rows)
     return {node.prefix: min(node.drawn, node.drafted) for node in nodes}
@@ -60,16 +50,6 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
     """The law of the block that greedy block verification emits, without those to come.
 
     Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.theory.block import draft_rows
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> law = block_law(p, (), draft_rows(p, q, (), 2))
-    >>> str(law[1,]), (1, 1) in law, str(law[0, 1, 1])
-    ('1/3', False, '4/27')
     """
     law: dict[Tokens, Probability] = {}
     for node in _nodes(target, context, rows):

@@ -12,25 +12,13 @@ from specref.vocabulary import Tokens, Vocabulary
 
 
 def survival(accepted: Mapping[Tokens, Probability]) -> tuple[Probability, ...]:
-    """P(at least 0, 1, … drafts are accepted), while positive.
-
-    Examples
-    --------
-    >>> survival({(): 1, (0,): 0.5, (1,): 0.25, (0, 1): 0.25})
-    (1, 0.75, 0.25)
-    """
+    """P(at least 0, 1, … drafts are accepted), while positive."""
     reached = push_forward(accepted, len)
     return tuple(reached[length] for length in sorted(reached))
 
 
 def length_law(accepted: Mapping[Tokens, Probability]) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), …, up to the longest that is possible; no rounding below 0.
-
-    Examples
-    --------
-    >>> length_law({(): 1, (0,): 0.5, (1,): 0.25, (0, 1): 0.25})
-    (0.25, 0.5, 0.25)
-    """
+    """P(accepted length = 0), P(= 1), …, up to the longest possible; no rounding below 0."""
     return tuple(max(now - later, 0) for now, later in pairwise((*survival(accepted), 0)))
 
 

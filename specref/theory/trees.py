@@ -84,15 +84,6 @@ def accepted_prefixes(
     * returns: {prefix: probability}, shorter ones first.
     * raises `ValueError`: The vocabularies differ, a token id is out of range, or `branching` is
       not a tuple of integers >= 1.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> rules = topdown, traversal
-    >>> [str(accepted_prefixes(p, q, (), (2, 1), rule=rule)[0, 1]) for rule in rules]
-    ['1/9', '2/9']
     """
     accepted: dict[Tokens, Probability] = {(): 1}
     for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
@@ -114,15 +105,6 @@ def block_law(
     Parameters as `accepted_prefixes`.
 
     * returns: {block: probability}.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> law = block_law(p, q, (), (2,), replacement=True)
-    >>> {block: str(weight) for block, weight in law.items()}
-    {(1,): '2/9', (0, 0): '1/9', (0, 1): '2/9', (1, 0): '4/27', (1, 1): '8/27'}
     """
     law: dict[Tokens, Probability] = {}
     for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
@@ -145,14 +127,6 @@ def accepted_length_distribution(
     """P(number of accepted tokens = 0), P(= 1), … of one iteration; an accepted EOS counts.
 
     Parameters as `accepted_prefixes`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in accepted_length_distribution(p, q, (), (2, 1), rule=traversal)]
-    ['0', '2/9', '7/9']
     """
     law = prefixes.length_law(
         accepted_prefixes(target, drafter, context, branching, rule=rule, replacement=replacement)
