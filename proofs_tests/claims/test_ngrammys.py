@@ -25,7 +25,7 @@ from specref.algorithms.ngrams.tables import (
     unigrams,
     unigrams_as_printed,
 )
-from specref.distributions import with_temperature
+from specref.distributions import residual, with_temperature
 from specref.models import hashed_model, iid_model
 from specref.zoo.ngrams import independent_rows, sequential_coins
 
@@ -233,15 +233,27 @@ def test_g_12_distinct_rows_are_lossy_too():
     target = iid_model(Vocabulary("abc"), ["1/2", "1/4", "1/4"])
     rows = proposing([(0,), (1,)], independent_rows)
     assert first_token(rows, target) == ["1/2", "5/16", "3/16"]
+    assert distance(rows, target) == Fraction(1, 16)
     assert distance(proposing([(0,), (1,)], independent_rows), COIN) == 0
 
 
 def test_g_13_coins_without_renormalising_are_lossy():
-    """Drafts a and b of (1/2, 1/4, 1/4): (1/2, 1/8, 3/8)."""
+    """Drafts a and b of (1/2, 1/4, 1/4): (1/2, 1/8, 3/8); the residual mends the same coins."""
+
+    def with_residual(target, drafter, context, lookahead, chance):
+        p, accepted, left = target.next_token(context), np.full(3, Fraction(0)), Fraction(1)
+        for token in (0, 1):
+            if chance.accept(p[token], f"accept[{token}]"):
+                return (token,)
+            accepted[token], left = left * p[token], left * (1 - p[token])
+        assert list(map(str, residual(p, accepted))) == ["0", "1/3", "2/3"]
+        return (chance.draw(residual(p, accepted), "residual"),)
+
     target = iid_model(Vocabulary("abc"), ["1/2", "1/4", "1/4"])
     coins = proposing([(0,), (1,)], sequential_coins)
     assert first_token(coins, target) == ["1/2", "1/8", "3/8"]
     assert distance(coins, target) == Fraction(1, 8)
+    assert distance(with_residual, target) == 0
 
 
 def test_g_14_deterministic_draft_tested_as_if_sampled_is_lossy():

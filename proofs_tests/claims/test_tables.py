@@ -278,7 +278,7 @@ def test_printed_figures_follow_from_printed_tables():
 
 
 def test_figures_of_rows_that_compare_printed_ones():
-    """T.1, T.2 and T.11; the rows of Table 7 that T.11 leaves out are those it names."""
+    """T.1, T.2, T.11, V.15, V.17; the rows of Table 7 that T.11 leaves out are those it names."""
     rows, plain, slower = table("B Tables 1, 2, 6 and 7"), {}, []
     for row in rows:
         plain = row if row["method"] == "AR" else plain
@@ -300,6 +300,16 @@ def test_figures_of_rows_that_compare_printed_ones():
         if row["drafter"] in HETEROGENEOUS and not plain_rows(row)
     ]
     assert left_out == [("327", "1e-07"), ("334", "1e-07")]
+    bins = table("K Table 2")[-1]
+    told = [round(100 * float(bins[f"gain {x}"]) / float(bins[f"H {x}"]), 1) for x in TASKS]
+    assert told == [34.8, 20.8]
+    least = [row for row in table("K Table 3") if row["case"] == "worst"]
+    assert round(mean([float(row["average"]) for row in least]), 3) == 2.948
+    own = [100 * mean([_share(row, some) for row in least]) for some in ((4, 5), (1, 2))]
+    assert [round(share, 2) for share in own] == [39.02, 47.45]
+    steps = [sum(int(row[str(v)]) for row in least) for v in range(1, 6)]
+    assert (sum(steps), sum(steps[3:]), sum(steps[:2])) == (89, 34, 43)
+    assert round(sum(v * n for v, n in enumerate(steps, 1)) / 89, 3) == 2.955
 
 
 @pytest.mark.parametrize(

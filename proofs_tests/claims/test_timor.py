@@ -404,14 +404,19 @@ def test_h2_1_slem_is_lossless(both):
 
 def test_h2_2_argmin_of_a_predicate_is_the_first_match():
     """Taken literally, the argmin picks the first match, and outputs unsampled drafts."""
-    target, drafter = iid("a b", HALF), iid("a", [1])
-    assert distance(planted.slem_first_match, target, drafter, 2) == Fraction(1, 4)
+    pair = iid("a b", HALF), iid("a b", [1, 0])
+    assert blocks_of(planted.slem_first_match, *pair, 2) == {
+        (0,): Fraction(1, 2),
+        (0, 0): Fraction(1, 4),
+        (1,): Fraction(1, 4),
+    }
+    assert distance(planted.slem_first_match, *pair, 2) == Fraction(1, 4)
 
 
 def test_h2_3_full_match_earns_one_more_token():
     """Returning t_1 … t_m after m matches is lossless too, but wastes a target sample."""
     target = markov_model(words("a b"), ["1/4", "3/4"], [["2/3", "1/3"], HALF])
-    drafter = iid("a", [1])
+    drafter = iid("a b", [1, 0])
 
     def without_bonus(target, drafter, context, lookahead, chance):
         return slem.step(target, drafter, context, lookahead, chance)[:lookahead]
@@ -769,11 +774,13 @@ HELLO_WORLD = Vocabulary([*HELLO.tokens, "hello_world"])
 
 
 def test_h3_20_n_max_of_hello_world_is_3():
-    """hello_ + wo + rld is the longest way; 6 and 11 with single characters in D."""
+    """hello_ + wo + rld is the longest way; 6 and 11 with single characters in both."""
     assert HELLO_WORLD.encode("hello_world") == (4,)
     assert n_max(HELLO_WORLD, HELLO) == 3
-    assert n_max(HELLO_WORLD, Vocabulary([*HELLO.tokens, *"world"])) == 6
-    assert n_max(HELLO_WORLD, Vocabulary([*HELLO.tokens, *dict.fromkeys("hello_world")])) == 11
+    assert len(decompositions("hello_world", HELLO)) == 2
+    for characters, most in (("world", 6), (dict.fromkeys("hello_world"), 11)):
+        drafted = [*HELLO.tokens, *characters]
+        assert n_max(Vocabulary([*drafted, "hello_world"]), Vocabulary(drafted)) == most
 
 
 def test_h3_21_sequences_that_start_with_hello_world():
