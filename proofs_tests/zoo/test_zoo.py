@@ -82,7 +82,8 @@ def test_mutants_are_lossy_and_controls_lossless_by_declaration() -> None:
 
 def test_every_entry_is_judged_as_one_thing() -> None:
     for entry in zoo.ALL.values():
-        judged = (entry.generate, entry.iterate, entry.batch_step, entry.make, entry.figure)
+        loops = (entry.generate, entry.generate_batch, entry.iterate)
+        judged = (*loops, entry.batch_step, entry.make, entry.figure)
         assert entry.is_step + sum(map(bool, judged)) == 1, entry.id
     stages = {entry.stage for entry in zoo.ALL.values() if not entry.lossless}
     assert stages == set(get_args(Stage))

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
@@ -27,6 +27,7 @@ from specref.contracts.contract import ModelContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import DrafterContract, GenerateContract, StepContract
+from specref.contracts.generate_batch import BatchCaller, GenerateBatchContract
 from specref.contracts.sampling import giver, until_end
 from specref.contracts.timeout import Deadline, within
 from specref.contracts.verify import VerifyContract
@@ -113,6 +114,7 @@ def beside(kind: str, rows: int, p: Floats, q: Floats, rng: np.random.Generator)
     return Batch(target, draft, drafts, np.full(rows, DRAFTS), np.zeros(rows, dtype=np.int64))
 
 
+ASKING = (GenerateContract, GenerateBatchContract, StepContract, DrafterContract)
 WATCHED_CALLS, WATCHED_SECONDS, LENGTH, LOOKAHEAD, SHOWN = 120, 2.0, 24, 4, 8
 """Calls, seconds for them, tokens and drafts that each asks for, tokens of a context in words."""
 
@@ -203,7 +205,7 @@ def asked_elsewhere(judge: Judge) -> str:
 
     Empty if it asks about each token's own, is none of models, or cannot be called.
     """
-    if not isinstance(judge.contract, (GenerateContract, StepContract, DrafterContract)):
+    if not isinstance(judge.contract, ASKING):
         return ""
     seen: list[Seen] = []
     deadline = Deadline()
@@ -236,6 +238,15 @@ def watching(judge: Judge) -> Iterator[Seen]:
         if isinstance(judge.contract, DrafterContract):
             drafts, _ = give((drafter, place.context, LOOKAHEAD), rng)
             yield seen_of("drafter", fixture, place.context, drafts, drafter)
+            continue
+        if isinstance(judge.contract, GenerateBatchContract):
+            contexts, own = (
+                [one.context for one in fixture.places],
+                replace(fixture, target=target),
+            )
+            texts = BatchCaller(judge.implementation)(own, contexts, LENGTH, rng)
+            for context, text in zip(contexts, texts, strict=True):
+                yield seen_of("target", fixture, context, text, target)
             continue
         asked = LENGTH if isinstance(judge.contract, GenerateContract) else place.lookahead
         text = give((target, drafter, place.context, asked), rng)

@@ -16,6 +16,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
 from specref.conformance.checks.check import few_threads, intercepted
+from specref.conformance.checks.loops import told as told_of_loops
 from specref.conformance.checks.probed_rows import at_temperatures
 from specref.conformance.exact_first import in_a_copy
 from specref.conformance.explaining import differ
@@ -46,6 +47,7 @@ from specref.conformance.wrong_decision import (
 from specref.contracts.calling import Verifier
 from specref.contracts.contract import BatchContract, ignored
 from specref.contracts.errors import BrokenContractError, UntriedError
+from specref.contracts.generate_batch import GenerateBatchContract
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, HungError, within
 from specref.probing.blocks import completed_block
@@ -200,6 +202,8 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     They are tried in a copy of this process, if the code can be `copied`. Where checks were asked
     for by their ids, nothing else is tried.
     """
+    if isinstance(judge.contract, GenerateBatchContract):
+        return told_of_loops(report)
     shown, claims = shown_first(report), judge.capabilities
     if shown is None or shown.finding not in LOCATED or shown.status != Status.FAILED:
         return report

@@ -185,7 +185,11 @@ def _word(report: "Report") -> str:
 
 def _headline(report: "Report") -> str:
     if report.finding is not None:
-        return UNDRAFTED if _undrafted(report) else HEADLINES[report.finding]
+        word, colon, said = HEADLINES[report.finding].partition(":")
+        shown = shown_first(report)
+        when = shown is not None and shown.evidence.get("when")
+        led = f"{word}, {when}{colon}{said}" if when else f"{word}{colon}{said}"
+        return UNDRAFTED if _undrafted(report) else led
     if report.exit_code or not report.complete:
         # What was not tried has a section of its own.
         return report.verdict.partition("; not tried: ")[0].removeprefix("INCONCLUSIVE: ")

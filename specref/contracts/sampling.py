@@ -76,22 +76,28 @@ def generate_call(implementation: Callable[..., Any], fixture: Fixture, tokens: 
     return lambda place, rng: give((*models, place.context, tokens), rng)
 
 
-def giver(
-    implementation: Callable[..., Any],
-) -> Callable[[tuple[Any, ...], np.random.Generator], Any]:
+class Give(Protocol):
+    """(arguments, rng, more by name) -> what a function returns."""
+
+    def __call__(
+        self, arguments: tuple[Any, ...], rng: np.random.Generator, **more: Any
+    ) -> Any: ...
+
+
+def giver(implementation: Callable[..., Any]) -> Give:
     """(arguments, rng) -> result of the function, called with `chance` or `rng`.
 
     If it takes neither, the global generators are seeded.
     """
     given = drawn_from(implementation)
 
-    def give(arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
+    def give(arguments: tuple[Any, ...], rng: np.random.Generator, **more: Any) -> Any:
         process = os.getpid()
         try:
             if keywords := given(rng):
-                return implementation(*arguments, **keywords)
+                return implementation(*arguments, **keywords, **more)
             with global_randomness(rng):
-                return implementation(*arguments)
+                return implementation(*arguments, **more)
         finally:
             end_a_copy_of(process)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from specref.contracts.contract import Contract
 from specref.contracts.functions import DRAFTER, GENERATE, METRICS, STEP
+from specref.contracts.generate_batch import GENERATE_BATCH
 from specref.contracts.ragged import RAGGED
 from specref.contracts.signature import signature_of
 from specref.contracts.text import ENGINE
@@ -18,6 +19,7 @@ __all__ = [
     "DRAFTER",
     "ENGINE",
     "GENERATE",
+    "GENERATE_BATCH",
     "METRICS",
     "RAGGED",
     "STEP",
@@ -28,8 +30,9 @@ __all__ = [
     "signed",
 ]
 
+LOOPS = (STEP, GENERATE, GENERATE_BATCH)
 CONTRACTS: Mapping[str, Contract] = MappingProxyType(
-    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE, RAGGED, ENGINE)}
+    {one.name: one for one in (VERIFY, *LOOPS, DRAFTER, METRICS, TREE, RAGGED, ENGINE)}
 )
 
 

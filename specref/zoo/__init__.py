@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from specref.zoo import (
+    batch_loops,
     batched,
     block,
     by_token,
@@ -96,6 +97,8 @@ ALL: Mapping[str, Entry] = _by_id(
     sampling_parameters.CONTROLS,
     loops.ENTRIES,
     loops.CONTROLS,
+    batch_loops.ENTRIES,
+    batch_loops.CONTROLS,
     batched.ENTRIES,
     ragged.ENTRIES,
     coins.ENTRIES,

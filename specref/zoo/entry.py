@@ -14,6 +14,7 @@ from specref.laws import Law
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo.fixtures import ExactFixture
+from specref.zoo.parts.batch_loop import GenerateBatch
 from specref.zoo.parts.greedy_block import Iterate, first_tokens
 from specref.zoo.parts.loop import Generate
 
@@ -44,8 +45,8 @@ class Entry:
     """A planted bug, or a lossless rule that looks like one.
 
     It departs from a clean rule in one place, and is judged as one of: a step, a decode loop,
-    iterations that carry something, a step of a batch, a batched verifier, a figure. Some steps
-    come with the verifier of trees that they are made of.
+    a batched one, iterations that carry something, a step of a batch, a batched verifier, a
+    figure. Some steps come with the verifier of trees that they are made of.
 
     Attributes
     ----------
@@ -81,6 +82,8 @@ class Entry:
         rule where it draws the same thing; it may take the options of a fixture, too.
     generate : callable, optional
         `(target, drafter, context, lookahead, tokens, chance)` -> at most `tokens` token ids.
+    generate_batch : callable, optional
+        As `parts.batch_loop.GenerateBatch`.
     iterate : callable, optional
         As `greedy_block.iterate`.
     batch_step : callable, optional
@@ -115,6 +118,7 @@ class Entry:
     case: ExactFixture | None = None
     step: Callable[..., Tokens] = no_step
     generate: Generate | None = None
+    generate_batch: GenerateBatch | None = None
     iterate: Iterate | None = None
     batch_step: Callable[..., tuple[Tokens, ...]] | None = None
     make: Callable[[], Verify] | None = None

@@ -21,7 +21,7 @@ from specref.conformance.checks.check import (
 )
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
-from specref.conformance.strata import calls
+from specref.conformance.strata import calls, loops
 from specref.conformance.strata.batches import TREE_PLACES, Batches, Trees
 from specref.conformance.strata.calling import BesideGreedy, Called
 from specref.conformance.strata.calls import Calling
@@ -128,7 +128,8 @@ def campaign(
     Without a verifier for functions of two models.
     """
     stratum = given if verifier is None else given.fitted(verifier.capabilities)
-    places, cells = len(places_of(verifier)) + len(stratum.shapes), cells_of(stratum, judge, cost)
+    places = len(places_of(verifier, stratum)) + len(stratum.shapes)
+    cells = cells_of(stratum, judge, cost)
     tokens = tokens_needed(judge, level, places, stratum.cost)
     if verifier is not None:
         cells = cells_needed(cells, judge, level, places, stratum.shapes)
@@ -146,8 +147,10 @@ def campaign(
     return found
 
 
-def places_of(verifier: Verifier | None) -> Collection[str]:
+def places_of(verifier: Verifier | None, stratum: Stratum[Any]) -> Collection[str]:
     """Where bets are made on what a sampler emits."""
+    if loops.of_batches(stratum):
+        return loops.PLACES
     if isinstance(verifier, Called):
         return [*PLACES, *verifier.places]
     return calls.PLACES if verifier is None else TREE_PLACES
@@ -160,7 +163,8 @@ def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -
         known = judge.calls_made, judge.options.seconds, judge.laws.get(stratum.name)
         return Batches(stratum, verifier, rng, *known)
     if verifier is None:
-        return Calling(stratum, judge.subject, rng)
+        kind = loops.Loops if loops.of_batches(stratum) else Calling
+        return kind(stratum, judge.subject, rng)
     return Trees(stratum, verifier, rng)
 
 

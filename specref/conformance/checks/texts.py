@@ -24,6 +24,7 @@ from specref.conformance.strata.table import TEXT_STRATA
 from specref.conformance.trial import TrialReport
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.functions import GenerateContract
+from specref.contracts.generate_batch import GenerateBatchContract
 from specref.contracts.sampling import TEXT
 from specref.contracts.timeout import within
 from specref.contracts.verify import SameRows, VerifyContract
@@ -33,6 +34,9 @@ from specref.statistics.campaign.planning import typical_trials, typical_tv
 from specref.statistics.campaign.verdict import Verdict
 from specref.vocabulary import Tokens
 
+LOOPS, EOS = (GenerateContract, GenerateBatchContract), "eos"
+"""Whose texts are drawn on fixtures; those of batches on that with this name alone, since strata
+judge their distribution, and this whether they depend on each other."""
 TEXTS, KEPT = 50, "wide"
 STARTS: tuple[Tokens, ...] = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
 LONG, SHORT = 40, 16
@@ -182,7 +186,7 @@ CHECKS = (
         for name in CHAIN_FIXTURES
         for check in (
             sampled(f"iterations/{name}", BLOCKS, partial(texts, name), weight=2),
-            sampled(f"end-to-end/{name}", GenerateContract, partial(texts, name)),
+            sampled(f"end-to-end/{name}", LOOPS[: 1 + (name == EOS)], partial(texts, name)),
         )
     ),
     sampled("iterations/generators-kept", VerifyContract, of_kept_generators, weight=2),

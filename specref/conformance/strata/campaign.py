@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +12,7 @@ from specref.arrays import Bools, Floats, Ints
 from specref.conformance.strata.laws import FEATURES, WORDS, Pool
 from specref.conformance.strata.shape import Sized
 from specref.contracts.capabilities import Capabilities
+from specref.statistics.campaign.bets import log_mean
 from specref.statistics.features import FeatureSums
 
 SUSPECT, LONGER = math.log(100), 4
@@ -72,6 +73,7 @@ class Found:
     * `before`: Earlier calls, as far as they were counted.
     * `detectable`: The shift of any of the features, anywhere, that would have been found.
     * `temperatures`: Of the requests; empty if the sampler is given none.
+    * `by_place`: {place: log10 of the evidence of its tokens alone}.
     """
 
     log10_evidence: float
@@ -87,6 +89,7 @@ class Found:
     by_shape: Mapping[Sized, float]
     dtype: str
     temperatures: Set[float] = frozenset()
+    by_place: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def lossy(self) -> bool:
@@ -211,4 +214,8 @@ class Campaign:
             float(shifts[0].max()),
             {shape: float(shifts[index].max()) for shape, index in self.index.items()},
             self.dtype,
+            by_place={
+                name: log_mean(wealth) / math.log(10)
+                for name, wealth in zip(self.places, sums.log_wealth, strict=False)
+            },
         )

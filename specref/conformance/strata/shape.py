@@ -53,17 +53,20 @@ class CallShape(NamedTuple):
     """The shape of a call of a function of two models.
 
     * `asked`: The last argument: the lookahead, or the tokens to generate.
+    * `batch`: The contexts of one call, each with a text; 0 if a call takes one by itself.
     """
 
     vocabulary: int
     context: int
     asked: int
     text: bool = False
+    batch: int = 0
 
     @property
     def sizes(self) -> Mapping[str, int]:
         context, asked = ("prompt", "budget") if self.text else ("context", "lookahead")
-        return {"V": self.vocabulary, context: self.context, asked: self.asked}
+        sizes = {"V": self.vocabulary, context: self.context, asked: self.asked}
+        return sizes | ({"batch": self.batch} if self.batch else {})
 
     @property
     def parts(self) -> Mapping[str, int | str]:
@@ -82,7 +85,7 @@ class CallShape(NamedTuple):
     @property
     def cells(self) -> int:
         """The numbers in the laws after each of its tokens."""
-        return 2 * self.vocabulary * self.most
+        return 2 * self.vocabulary * self.most * (self.batch or 1)
 
     @classmethod
     def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "CallShape":

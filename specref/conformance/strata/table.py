@@ -10,6 +10,7 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import branching_of
 from specref.conformance.strata.laws import USUAL
+from specref.conformance.strata.loops import LONGER_PROMPT, LOOP_STRATA
 from specref.conformance.strata.shape import (
     Box,
     CallShape,
@@ -391,6 +392,11 @@ UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "step": (most(STEP_STRATA, **VOCABULARY, **CALLED), THREADS),
         "generate": (most(TEXT_STRATA, **VOCABULARY, **GENERATED), THREADS),
+        "generate-batch": (
+            most(LOOP_STRATA, **VOCABULARY, batch="rows", budget="tokens of a text"),
+            f"more than {3 + LONGER_PROMPT} tokens of a prompt",
+            THREADS,
+        ),
         "text": (
             f"more than {LONGEST_TEXT} tokens of a text, {TEXT} without a distribution by default",
             "prompts, vocabularies and settings but the engine's own",

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from specref.adapters.implementation import Deviation, Implementation
 from specref.adapters.needs import NotInstalledError
 from specref.contracts.contract import Contract
-from specref.contracts.table import ENGINE, GENERATE, RAGGED, STEP, TREE, VERIFY
+from specref.contracts.table import ENGINE, GENERATE, GENERATE_BATCH, RAGGED, STEP, TREE, VERIFY
 from specref.contrib.engines import (
     candidates,
     csaq,
@@ -78,6 +78,13 @@ def _generate(path: str, **options: Any) -> Callable[..., Any]:
     from specref.contrib.engines.transformers_generate import Generate
 
     return Generate(path, **options)  # type: ignore[arg-type]
+
+
+def _batches(load: str) -> Callable[..., Any]:
+    from specref.contrib.engines import toy_batches
+
+    made: Callable[..., Any] = getattr(toy_batches, load)()
+    return made
 
 
 def _text(path: str, **options: Any) -> Callable[..., Any]:
@@ -172,6 +179,23 @@ ALL = (
         ),
         ("slem", "assistant_tokenizer, greedy", PLAIN),
         ("pld", "prompt_lookup_num_tokens", PLAIN),
+    ),
+    Implementation(
+        "torch-backend-generate-batch", GENERATE_BATCH,
+        "specref torch_backend generate, batches of toy models",
+        partial(_batches, "load_torch_backend"), transformers.PACKAGES, transformers.REMEDY,
+    ),
+    Implementation(
+        "transformers-generate-batch-ar", GENERATE_BATCH,
+        "Hugging Face Transformers generate, batches, sampling without an assistant",
+        partial(_batches, "load_transformers"), transformers.PACKAGES, transformers.REMEDY,
+    ),
+    _unreached(
+        "transformers-generate-batch-sd",
+        GENERATE_BATCH,
+        "Hugging Face Transformers generate, batches, assistant_model",
+        "assisted generation takes one prompt at a time; transformers-generate-sd judges it",
+        "transformers",
     ),
     *_engine(
         openvino_genai, "openvino-genai", "OpenVINO GenAI LLMPipeline, ",

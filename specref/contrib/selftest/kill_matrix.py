@@ -22,7 +22,7 @@ from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Claims, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.table import GENERATE, METRICS, STEP, TREE, contract_named
+from specref.contracts.table import GENERATE, GENERATE_BATCH, METRICS, STEP, TREE, contract_named
 from specref.contracts.tree_rules import as_verifier as as_tree_verifier
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
@@ -31,6 +31,7 @@ from specref.suggestions import did_you_mean
 from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
+from specref.zoo.parts.batch_loop import as_generate
 from specref.zoo.parts.batched import as_verifier
 from specref.zoo.parts.loop import Generate
 
@@ -213,7 +214,7 @@ def variation_of(entry: Entry, first: bool) -> float | None:
 
 def _has_contract(entry: Entry) -> bool:
     """Whether all checks of a contract can be put to an entry; the rest is proved or refuted."""
-    if entry.make is not None or entry.generate is not None or entry.figure is not None:
+    if any((entry.make, entry.generate, entry.generate_batch, entry.figure)):
         return True
     # The kit knows the lengths that these rules accept, and samples their steps.
     known = entry.rule in RULES and RULES[entry.rule].sampled
@@ -232,6 +233,9 @@ def _asked(
         yield capable(**claims)(entry.make()), wanted
     elif entry.generate is not None:
         yield _generate(entry.generate), CheckOptions(contract=GENERATE, **whole)
+    elif entry.generate_batch is not None:  # whose law is judged in situations
+        whole["only"] = [*whole["only"], f"{Stage.STRATA}/"]
+        yield as_generate(entry.generate_batch), CheckOptions(contract=GENERATE_BATCH, **whole)
     elif entry.figure is not None:
         metric = {"metric": entry.rule}
         yield entry.figure, CheckOptions(contract=METRICS, claims=metric, **whole)

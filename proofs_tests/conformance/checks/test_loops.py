@@ -1,0 +1,175 @@
+"""Batched loops: every mutant fails a stratum of its own, right loops none, and reports say when.
+
+Alpha is 1e-9 a run, as everywhere; `test_right_loops_seldom_fail` counts false positives at 0.05.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
+from specref.conformance.report import Report
+from specref.conformance.status import Status
+from specref.conformance.strata.loops import LOOP_STRATA
+from specref.conformance.suite import prepare
+from specref.conformance.summary import summarize
+from specref.contracts.table import GENERATE_BATCH
+from specref.examples.batched_loop import generate
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.batch_loops import CONTROLS, ENTRIES
+from specref.zoo.parts.batch_loop import as_generate, batched
+
+pytestmark = [pytest.mark.strata, pytest.mark.usefixtures("undiagnosed")]
+LOOPS = {one.id: as_generate(one.generate_batch) for one in ENTRIES if one.generate_batch}
+RIGHT = {
+    "clean": as_generate(batched()),
+    **{one.id: as_generate(one.generate_batch) for one in CONTROLS if one.generate_batch},
+}
+ONE_BY_ONE = [
+    f"strata/batch-{name}"
+    for name in (
+        "of-one",
+        "in-step",
+        "prompts",
+        "acceptance",
+        "endings",
+        "settings",
+        "settings-endings",
+    )
+]
+"""The strata that differ in one thing from one another."""
+KILLERS: Mapping[str, tuple[str, str]] = {
+    "offset-of-fullest-row": (
+        "batch-acceptance",
+        "only when rows accept different numbers of drafts",
+    ),
+    "zeroed-keys-attended": (
+        "batch-acceptance",
+        "only when rows accept different numbers of drafts",
+    ),
+    "padding-attended": ("batch-prompts", "only when prompts differ in length"),
+    "last-token-of-row-before": ("batch-in-step", "only with several rows"),
+    "top-p-of-first-row": (
+        "batch-settings",
+        "only in rows after the first, when rows have different settings",
+    ),
+    "temperature-of-row-before": ("batch-settings", "only when rows have different settings"),
+    "settings-stay-in-slot": (
+        "batch-settings-endings",
+        "only in rows after the first, when a row ends before another and rows have different "
+        "settings",
+    ),
+    "batch-decodes-greedily": ("batch-in-step", "only with several rows"),
+    "slot-keeps-its-cache": ("batch-in-step", "only in rows after the first"),
+    "late-row-reads-another": ("batch-in-step", "only in rows after the first"),
+    "text-written-to-next-row": ("batch-endings", "only when a row ends before another"),
+    "bonus-written-to-row-before": ("batch-in-step", "only with several rows"),
+    "fewest-commit-with-residual": (
+        "batch-acceptance",
+        "only when rows accept different numbers of drafts",
+    ),
+    "padding-returned-after-end": ("batch-endings", "only when a row ends before another"),
+}
+
+
+TOKENS = 1_200
+"""Of each stratum: enough for every mutant here, at this seed."""
+
+
+def judged(function: Any, *only: str, **options: Any) -> Report:
+    return check(function, contract=GENERATE_BATCH, only=list(only), **options)
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_a_mutant_fails_the_stratum_of_its_situation(name: str) -> None:
+    id_, when = KILLERS[name]
+    asked = dict.fromkeys(("batch-of-one", "batch-in-step", id_))
+    report = judged(LOOPS[name], *(f"strata/{one}" for one in asked), trials=TOKENS)
+    failed = {one.id for one in report.failures}
+    assert f"strata/{id_}" in failed
+    assert "strata/batch-of-one" not in failed
+    assert summarize(report).headline.split(":")[0].endswith(when)
+
+
+@pytest.mark.usefixtures("few_blocks")
+def test_rows_that_share_random_numbers_depend_on_each_other() -> None:
+    report = judged(LOOPS["loop-rows-share-random-numbers"], "end-to-end/eos", trials=1_800)
+    assert [one.finding for one in report.failures] == ["dependent blocks"]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_loops_pass(name: str) -> None:
+    report = judged(RIGHT[name], "smoke", "replay", *ONE_BY_ONE, trials=TOKENS)
+    assert report.exit_code == 0, report
+    assert not report.failures
+
+
+def test_every_mutant_is_named_here() -> None:
+    assert {*KILLERS, "loop-rows-share-random-numbers"} == LOOPS.keys()
+
+
+@pytest.mark.deep
+def test_right_loops_seldom_fail() -> None:
+    """At most 12 of 100 seeds fail at alpha 0.05; with 5 expected that has probability 0.996."""
+    failed = 0
+    for seed in range(100):
+        report = judged(RIGHT["clean"], "strata/batch-all", alpha=0.05, seed=seed, trials=600)
+        failed += bool(report.failures)
+    assert failed <= 12
+
+
+def test_the_example_has_the_same_texts_in_any_batch() -> None:
+    report = judged(generate, "smoke", "replay/batch-order")
+    assert {one.status for one in report.results} >= {Status.PASSED}
+    assert report.exit_code == 0
+
+
+def with_seeds_by_slot(
+    target: Model, drafter: Model, contexts: Sequence[Tokens], tokens: int, *, seeds: Sequence[int]
+) -> Any:
+    """Texts whose random numbers depend on the place of a row, too."""
+    return generate(
+        target, drafter, contexts, tokens, seeds=[seed + row for row, seed in enumerate(seeds)]
+    )
+
+
+def test_a_text_that_depends_on_its_place_is_no_law_that_is_off() -> None:
+    report = judged(
+        with_seeds_by_slot, "replay/batch-order", "strata/batch-in-step", detect_tv=0.2
+    )
+    (one,) = report.failures
+    assert one.id == "replay/batch-order"
+    assert one.finding == "broken contract"
+    assert one.evidence["row"] in range(6)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([[0, 1, 2]], "returned 1 texts: expected 2, one a context"),
+        ([[0, 1, 2], [0, 1]], "row 1 has 2 tokens: expected 3"),
+        ([[0, 1, 2, 0], [0, 1, 2]], "row 0: returned more than 3 tokens"),
+        ([[0, 1, 99], [0, 1, 2]], "row 0: token 2 is 99"),
+        (7, "returned a int: expected a text for each context"),
+        ([7, [0, 1, 2]], "row 0 is 7: expected token ids"),
+    ],
+)
+def test_an_answer_that_is_none_names_its_row(answer: Any, said: str) -> None:
+    from specref.contracts.errors import BrokenContractError
+    from specref.contracts.fixtures import CHAIN_FIXTURES
+    from specref.contracts.generate_batch import read_texts
+
+    with pytest.raises(BrokenContractError, match=said):
+        read_texts(answer, 2, 3, CHAIN_FIXTURES["wide"])
+    padded = read_texts(np.array([[0, 3, -1], [1, 2, 0]]), 2, 3, CHAIN_FIXTURES["eos"])
+    assert padded == [(0, 3), (1, 2, 0)]
+
+
+def test_strata_differ_in_one_thing_more_than_another() -> None:
+    judge, asked = prepare(RIGHT["clean"], CheckOptions(contract=GENERATE_BATCH))
+    ids = {one.id for one in asked if one.is_for(judge.contract)}
+    assert {f"strata/{one.name}" for one in LOOP_STRATA} <= ids

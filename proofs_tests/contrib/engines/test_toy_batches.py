@@ -1,0 +1,90 @@
+"""Batched loops in torch: right ones pass; a cache that is read wrongly fails."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+import torch
+
+from specref.adapters import IMPLEMENTATIONS
+from specref.conformance.public import check
+from specref.conformance.report import Report
+from specref.conformance.summary import summarize
+from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
+from specref.torch_backend.models.slots import Layout, Slots
+
+pytestmark = [pytest.mark.strata, pytest.mark.usefixtures("undiagnosed")]
+
+NAMES = ("of-one", "in-step", "prompts", "acceptance", "endings")
+STRATA = [f"strata/batch-{name}" for name in NAMES]
+
+
+def judged(function: Any, *only: str) -> Report:
+    return check(function, contract="generate-batch", only=[*only, *STRATA], detect_tv=0.2)
+
+
+@pytest.mark.parametrize(
+    "name", ["torch-backend-generate-batch", "transformers-generate-batch-ar"]
+)
+def test_right_loops_pass(name: str) -> None:
+    loop = {"torch-backend": load_torch_backend, "transformers": load_transformers}[name]()
+    report = judged(loop, "smoke", "replay")
+    assert report.exit_code == 0, report
+
+
+def test_assisted_generation_is_said_to_take_one_prompt() -> None:
+    said = str(IMPLEMENTATIONS["transformers-generate-batch-sd"].not_run)
+    assert said.startswith("not_run (assisted generation takes one prompt at a time")
+
+
+CROP: Callable[..., None] = Slots.crop
+APPEND: Callable[..., Layout | None] = Slots.append
+
+
+def as_the_fullest(slots: Slots, lengths: list[int]) -> None:
+    """Every row keeps as many tokens as the one that accepted the most, if it has them."""
+    CROP(slots, [min(have, max(lengths)) for have in slots.lengths])
+
+
+def without_holes(slots: Slots, *given: Any) -> Layout | None:
+    """All slots are attended to, padding, too."""
+    layout = APPEND(slots, *given)
+    return layout and Layout(torch.ones_like(layout.mask), layout.positions)
+
+
+def from_the_first(slots: Slots, *given: Any) -> Layout | None:
+    """Positions of row 0 for all rows."""
+    layout = APPEND(slots, *given)
+    return layout and Layout(layout.mask, layout.positions[:1].expand_as(layout.positions))
+
+
+def first_rows(slots: Slots, rows: list[int]) -> None:
+    """Of rows that remain the slots of the first ones."""
+    used = slots.used
+    slots._used, slots.lengths = used[: len(rows)], slots.lengths[: len(rows)]
+
+
+UNEQUAL = "when rows accept different numbers of drafts"
+HOLES = f"when prompts differ in length, or {UNEQUAL}"
+
+
+@pytest.mark.parametrize(
+    ("name", "bug", "when"),
+    [
+        ("crop", as_the_fullest, f"only {UNEQUAL}"),
+        ("append", without_holes, f"only {HOLES}"),
+        ("append", from_the_first, f"only in rows after the first, {HOLES}"),
+        ("select", first_rows, f"only in rows after the first, {UNEQUAL}"),
+    ],
+)
+def test_a_planted_bug_of_the_cache_says_when(
+    name: str, bug: Any, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slots, name, bug)
+    report = judged(load_torch_backend())
+    assert report.lossy
+    assert summarize(report).headline.split(":")[0] == f"FAILED · LOSSY, {when}"
