@@ -1,6 +1,6 @@
 """Batched decode loops: which give every row the target's law, all rows jointly, exactly."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -104,7 +104,7 @@ def test_the_clean_loop_is_proved_by_another_program(name: str) -> None:
     case = CASES[name]
 
     def step(
-        target: Model, drafter: Model, contexts: tuple[Tokens, ...], lookahead: int, chance: Chance
+        target: Model, drafter: Model, contexts: Sequence[Tokens], lookahead: int, chance: Chance
     ) -> tuple[Tokens, ...]:
         return batched()(target, drafter, contexts, lookahead, lookahead + 1, chance)
 

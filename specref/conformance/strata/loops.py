@@ -180,7 +180,7 @@ class Loops(Drawing[CallShape]):
 
     def ask(self, shape: CallShape, calls: int, first: int) -> TextTokens:
         made = [self._asked(shape, number) for number in range(first, first + calls)]
-        arrays = {
+        arrays: dict[str, Any] = {
             one.name: np.concatenate([getattr(call, one.name) for call in made])
             for one in fields(TextTokens)
             if one.name not in ("rows", "lookahead")

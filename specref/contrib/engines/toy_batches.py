@@ -67,8 +67,8 @@ class ToyBatchModel(ToyModel):
         first = fed - (logits_to_keep or fed)
         logits = torch.stack(
             [
-                torch.stack([self.row(self.context(*one, shown)) for shown in row[first:]])
-                for *one, row in zip(ids, at, seen, strict=True)
+                torch.stack([self.row(self.context(own, place, shown)) for shown in row[first:]])
+                for own, place, row in zip(ids, at, seen, strict=True)
             ]
         )
         name = next(one for one in CACHE_NAMES if one in CausalLMOutputWithPast.__annotations__)
