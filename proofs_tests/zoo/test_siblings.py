@@ -22,6 +22,8 @@ from specref.zoo.trees import traversed, with_rows, with_tree
 
 F = Fraction
 ENTRIES = (*siblings.ENTRIES, *trees.ENTRIES)
+
+
 def proof(entry, pair):
     case = pair.target, pair.drafter, pair.context, pair.lookahead
     return is_lossless(entry.on(pair), *case)
