@@ -55,15 +55,15 @@ def rule_page(rule: Rule) -> str:
     said = [(inspect.getdoc(module) or "").partition(PARAGRAPH)[2]]
     said += [paragraphs(listing)] if listing is not module else []
     said = [one.removeprefix(told.text).lstrip() for one in said]
-    if any(said):
-        parts += ["## What it does, and why\n", *(f"{one}\n" for one in said)]
+    why = ["## What it does, and why\n", *(f"{one}\n" for one in said)] if any(said) else []
     return "\n".join(
         [
             *parts,
             formula(rule),
             example(rule),
-            acceptance(rule),
             proofs(rule, listing),
+            *why,
+            acceptance(rule),
             f"## Listing\n\n{included(module)}",
             bugs(rule),
         ]

@@ -12,42 +12,45 @@ DISTANCE = re.compile(r"TV ≥ ([\d.e-]+)")
 PAGE = """\
 # Scoreboard
 
-Engines that were installed from PyPI, and clones (`github-…`,
-[how](../check-an-engine-sampler.md#small-packages-and-clones)), tested with their adapters
-(`specref list names`). There is a row for each way in which an engine speculates. Written from
-[scoreboard.json](scoreboard.json) by the command that does it all again:
+specref installed these engines from PyPI, and clones (`github-…`,
+[how](../check-an-engine-sampler.md#small-packages-and-clones)), and tested them with their
+adapters (`specref list names`). There is a row for each way in which an engine speculates.
 
-<!-- not run: it installs engines, one after the other; minutes to an hour -->
-```sh
-make engines                                               # what is not yet on the record
-python -m proofs_tests.benchmarks.engines --only mlx-lm --again
-python -m proofs_tests.benchmarks.engines --again          # all; after an interruption it goes on
-python -m proofs_tests.benchmarks.engines --join other.json   # the rows of another record
-```
-
-`passed` says: nothing was found, where a difference as large as the power would have been, 999
-times in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has: the link.
-`inconclusive`, `not_exercised` and `not_run` say nothing of the engine. Of other settings, models
-and devices than the adapter's nothing is said.
+`passed`: no check failed; a difference as large as the power would be detected with probability
+0.999. `LOSSY, known`: lossy, for the reason at the link. `inconclusive`, `not_exercised` and
+`not_run` are no verdict on the engine. Other settings, models and devices than the adapter's were
+not tested.
 
 {table}
 
 {summary}.
 
-Power is of the check that compares whole texts where there is one; `exact distribution`, in
-earlier rows `exact law`, is the total variation of the completed block from the target's, with
-all randomness intercepted. MB is what the installation added to the packages that were there
-(`shared`: nothing, the package was among them); later rows of a package have that of its first.
-With `--share` all engines see torch and Transformers of one environment. Rows that one command
-judged, also where it was interrupted and went on, are of one run. A run without a verdict does
-not replace one on the same version:
+Power is of the check that compares whole texts where there is one. `exact distribution` is the
+total variation of the completed block from the target's, with all randomness intercepted. MB is
+what the installation added to the packages that were there (`shared`: nothing); later rows of a
+package have that of its first. With `--share` all engines see torch and Transformers of one
+environment. Rows that one command judged, also where it was interrupted and went on, are of one
+run. A run without a verdict does not replace one on the same version:
 
 {runs}
 
 | path | evidence | command | date |
 |---|---|---|---|
 {evidence}
-{others}"""
+{others}
+*Written by `make engines`, or `python -m proofs_tests.benchmarks.engines` with `--only mlx-lm
+--again`, `--again` (all; after an interruption it goes on) or `--join other.json`, from
+[scoreboard.json](scoreboard.json). Rows that were recorded in other words are told in today's.*"""
+TODAY: Mapping[str, str] = MappingProxyType(
+    {
+        "exact law": "exact distribution",
+        "no law is judged": "no distribution is judged",
+        "plain mode": "non-speculative decoding",
+        "would have been found": "would be detected",
+        "The drafter's": "The draft model's",
+    }
+)
+"""{words of the record: words of the page}."""
 
 
 def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
@@ -90,20 +93,36 @@ def board_page(
         *(
             _line(
                 row.package or row.engine, _size(row),
-                f"`{row.path}`", row.contract, _linked(row, sections), row.power,
+                f"`{row.path}`", row.contract, _linked(row, sections), today(row.power),
                 _minutes(row) if row.seconds else "",
             )
             for row in rows
         ),
     ]  # fmt: skip
     told = [
-        _line(f"`{row.path}`", row.evidence, f"`{row.command}`" if row.command else "", row.date)
+        _line(
+            f"`{row.path}`",
+            today(row.evidence),
+            f"`{row.command}`" if row.command else "",
+            row.date,
+        )
         for row in rows
     ]
     return PAGE.format(
         table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
         evidence="\n".join(told), others="\n".join([*_stronger(stronger), *_undecided(undecided)]),
     )  # fmt: skip
+
+
+def today(told: str) -> str:
+    """What a row of the record says, in the words of today.
+
+    >>> today("TV ≥ 0.05; exact law within 4e-08")
+    'TV ≥ 0.05; exact distribution within 4e-08'
+    """
+    for old, new in TODAY.items():
+        told = told.replace(old, new)
+    return told
 
 
 def _linked(row: Row, sections: Mapping[str, str]) -> str:
@@ -148,7 +167,7 @@ def _stronger(rows: Sequence[Row]) -> list[str]:
         "|---|---|---|---|---|---|",
         *(
             _line(
-                row.package, f"`{row.path}`", row.verdict, row.power, _minutes(row),
+                row.package, f"`{row.path}`", row.verdict, today(row.power), _minutes(row),
                 row.run or f"{BEFORE}, {row.date}",
             )
             for row in rows
@@ -165,7 +184,7 @@ def _undecided(rows: Sequence[Row]) -> list[str]:
         "| path | verdict | evidence | minutes | run |",
         "|---|---|---|---|---|",
         *(
-            _line(f"`{row.path}`", row.verdict, row.evidence, _minutes(row), row.run)
+            _line(f"`{row.path}`", row.verdict, today(row.evidence), _minutes(row), row.run)
             for row in rows
         ),
         "",

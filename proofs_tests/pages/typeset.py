@@ -20,8 +20,10 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
     "h": ("h", "the likeliest token of q"),
     "rho": (r"\rho", "k-SEQ's factor, from 1 to the number of draft tokens of the position"),
     "F": ("F", "the tokens that the companion passes"),
-    "y_1": ("y_1", "the draft token below $x_1$"),
-    "y_2": ("y_2", "the draft token below $x_2$"),
+    "x_1": ("x_1, x_2", "the draft tokens of the position, in the order of drawing"),
+    "y_1": ("y_1, y_2", "the draft tokens below $x_1$ and $x_2$"),
+    "p_1": ("p_1, p_2", "the target's distributions after $x_1$ and $x_2$"),
+    "q_1": ("q_1, q_2", "the draft model's distributions there"),
 }
 """{name: (LaTeX, what it is)} of what a formula does not define."""
 DEFINED: Mapping[str, str] = {"r": "p'", "s": "q'", "t": "q'"}
@@ -78,7 +80,6 @@ def symbols(formula: str) -> list[tuple[str, str]]:
     ['q', 'x', 'h']
     """
     names = {one.id for one in ast.walk(ast.parse(formula)) if isinstance(one, ast.Name)}
-    names |= {name.partition("_")[0] for name in names if not name.startswith("y_")}
     return [told for name, told in SYMBOLS.items() if name in names]
 
 
@@ -94,8 +95,6 @@ def expression(node: ast.expr, done: set[str], *, within: bool = False) -> str:
             return rf"{expression(value, done)}({spelled} \mid {given_})"
         case ast.Subscript():
             return f"{expression(node.value, done)}({expression(node.slice, done)})"
-        case ast.Set(elts=[one]):
-            return rf"\{{{expression(one, done)}\}}"
         case ast.Compare(left=left, comparators=[right]):
             return rf"[{expression(left, done)} \in {expression(right, done)}]"
         case ast.BinOp(op=ast.Div()):
@@ -105,8 +104,6 @@ def expression(node: ast.expr, done: set[str], *, within: bool = False) -> str:
             sides = (expression(one, done, within=product) for one in (node.left, node.right))
             text = f" {SIGNS[type(node.op)]} ".join(sides)
             return text if product or not within else rf"\left({text}\right)"
-        case ast.Call(func=ast.Name(id="subsets"), args=[whole]):
-            return rf"\subseteq {expression(whole, done)}"
         case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as over]):
             return large(name, over, done, within=within)
         case ast.Call(func=ast.Name(id=name)):
@@ -117,12 +114,18 @@ def expression(node: ast.expr, done: set[str], *, within: bool = False) -> str:
 def large(name: str, over: ast.GeneratorExp, done: set[str], *, within: bool) -> str:
     """A sum, a product or a maximum over a set."""
     (loop,) = over.generators
-    set_ = expression(loop.iter, done)
-    sign = "" if set_.startswith(r"\subseteq") else r"\in "
+    each = expression(loop.target, done)
+    match loop.iter:
+        case ast.BinOp(right=ast.Set(elts=[without])):
+            members = rf"\neq {expression(without, done)}"
+        case ast.Call(func=ast.Name(id="subsets"), args=[whole]):
+            members = rf"\subseteq {expression(whole, done)}"
+        case _:
+            members = rf"\in {expression(loop.iter, done)}"
     body = expression(over.elt, done, within=name != "max")
     if name == "max":
         body = rf"\left({body}\right)"
-    text = rf"{LARGE[name]}_{{{expression(loop.target, done)} {sign}{set_}}} {body}"
+    text = rf"{LARGE[name]}_{{{each} {members}}} {body}"
     return rf"\left({text}\right)" if within else text
 
 
