@@ -116,7 +116,9 @@ class RaggedVerifier(Verifier):
         def top() -> tuple[Ints, Floats] | tuple[None, None]:
             return (None, None) if q is None else likeliest(q[drafted])
 
-        def logits(kind: str, laws: Floats) -> Floats:
+        @cache
+        def logits(kind: str) -> Floats:
+            laws = p if q is None or kind == "target_probs" else q
             scale = np.where(temperature > 0, temperature, 1.0)
             hot = scale if "temperature" in self.keywords else np.ones_like(scale)
             return self.logits(kind, laws) * hot[:, None, None]
@@ -126,16 +128,16 @@ class RaggedVerifier(Verifier):
             "num_draft_tokens": lambda: lens,
             "cu_num_draft_tokens": lambda: lens.cumsum(),
             "target_probs": lambda: p[of_target],
-            "target_logits": lambda: logits("target_probs", p)[of_target],
+            "target_logits": lambda: logits("target_probs")[of_target],
             "draft_probs": lambda: None if q is None else q[drafted],
-            "draft_logits": lambda: None if q is None else logits("draft_probs", q)[drafted],
+            "draft_logits": lambda: None if q is None else logits("draft_probs")[drafted],
             "draft_top_ids": lambda: top()[0],
             "draft_top_probs": lambda: top()[1],
             "bonus_token_ids": lambda: self._bonus(
                 p[rows, lens], temperature, rng, random.get("coins")
             ),
             "bonus_probs": lambda: p[rows, lens],
-            "bonus_logits": lambda: logits("target_probs", p)[rows, lens],
+            "bonus_logits": lambda: logits("target_probs")[rows, lens],
             "temperature": lambda: temperature,
         }
         given = {name: self.array(made[name]()) for name in made if name in self.keywords}

@@ -217,6 +217,8 @@ class Lazy:
         return self._apply(np.true_divide, other)
 
     def __rtruediv__(self, other: object) -> Any:
+        if not self.steps and as_number(other) == 0 and min(self.coin.ends) > 0:
+            return self._always(0.0)  # 0 / E, of which a large row of an exponential race is made
         return self._one_sign()._apply(np.true_divide, other, reflected=True)
 
     def __pow__(self, other: object) -> Any:
