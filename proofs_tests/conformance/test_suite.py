@@ -18,7 +18,8 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
-from specref.conformance.status import CheckResult, Stage, Status
+from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.suite import rare_edges
 from specref.conformance.trial import Trial, declared_case
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
@@ -373,3 +374,22 @@ def test_torch_has_one_thread_while_checks_run() -> None:
         assert (seen, torch.get_num_threads()) == ({1}, 2)
     finally:
         torch.set_num_threads(before)
+
+
+def test_edges_of_one_call_are_one_warning() -> None:
+    def rare(id_: str, said: str) -> CheckResult:
+        stage = Stage(id_.partition("/")[0])
+        return CheckResult(id_, stage, Status.PASSED, said, {}, 0.0, Finding.EDGE)
+
+    noise = "torch.Tensor.exponential_, shape (1, 4), at a.py:8 = 0.0: token {} at position 0"
+    found = rare_edges(
+        [
+            rare("boundary/zero-coin", noise.format(0)),
+            rare("boundary/empty-residual", f"where rows are rounded: {noise.format(3)}"),
+            rare("boundary/tiny", "torch.rand, shape (1,), at a.py:9 = 0.0: token 1"),
+        ]
+    )
+    assert [one.partition(": ")[0] for one in found] == [
+        "boundary/zero-coin, boundary/empty-residual",
+        "boundary/tiny",
+    ]

@@ -290,7 +290,8 @@ def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
     rare = [r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED]
     same: dict[str, list[CheckResult]] = {}
     for result in rare:
-        same.setdefault(result.message.partition(" = ")[0], []).append(result)
+        call = result.message.partition(" = ")[0].rpartition(": ")[2]
+        same.setdefault(call, []).append(result)
     return tuple(
         f"{', '.join(one.id for one in some)}: {some[0].message}" for some in same.values()
     )
