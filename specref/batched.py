@@ -124,12 +124,6 @@ def verifier(
     * returns: (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
       blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins` is
       needed; without `lens`, rows end at their first -1.
-
-    Examples
-    --------
-    >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
-    >>> verifier()(p, q, np.array([[1]]), rng=np.random.default_rng(0))
-    (array([[1, 1]]), array([2]))
     """
 
     def verify(

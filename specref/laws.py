@@ -83,13 +83,6 @@ def first_tokens(
     * `vocabulary`: Of the target.
     * returns: {tokens: probability}
     * raises `ValueError`: An iteration emits nothing.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half = Fraction(1, 2)
-    >>> first_tokens(lambda text: {(0,): half, (1, 0): half}, Vocabulary("ab"), 2)
-    {(1, 0): Fraction(1, 2), (0, 0): Fraction(1, 4), (0, 1): Fraction(1, 4)}
     """
     return first_tokens_carrying(
         lambda text, _: {(block, None): mass for block, mass in after(text).items()},

@@ -16,13 +16,6 @@ def public_names(file: str, package: str = "") -> tuple[list[str], Callable[[str
 
     * `file`: Its ``__init__.py``.
     * `package`: Its name, where it lists modules.
-
-    Examples
-    --------
-    >>> import specref
-    >>> names, get = public_names(specref.__file__)
-    >>> "check" in names, get("check").__name__
-    (True, 'check')
     """
     listed = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
     public = {

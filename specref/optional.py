@@ -27,15 +27,7 @@ class Package:
 
     @property
     def state(self) -> str:
-        """One of `installed`, `too old` and `missing`.
-
-        Examples
-        --------
-        >>> Package("numpy", "1.26").state, Package("numpy", "99").state
-        ('installed', 'too old')
-        >>> Package("no-such-package", "1").state
-        'missing'
-        """
+        """One of `installed`, `too old` and `missing`."""
         if self.found is None:
             return "missing"
         return "installed" if numbers(self.found) >= numbers(self.least) else "too old"
@@ -53,24 +45,12 @@ class Part:
 
     @property
     def remedy(self) -> str:
-        """The command that installs them, from a checkout and from a wheel alike.
-
-        Examples
-        --------
-        >>> PARTS["report"].remedy
-        'pip install matplotlib'
-        """
+        """The command that installs them, from a checkout and from a wheel alike."""
         return f"pip install {' '.join(package.name for package in self.packages)}"
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """The numbers that a version begins with.
-
-    Examples
-    --------
-    >>> numbers("2.13.0+cpu"), numbers("8.2rc1") < numbers("8.10")
-    ((2, 13, 0), True)
-    """
+    """The numbers that a version begins with."""
     leading = re.match(r"\d+(\.\d+)*", release)
     return tuple(map(int, leading[0].split("."))) if leading else ()
 

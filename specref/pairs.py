@@ -54,13 +54,7 @@ class Case:
 
 
 def cases(pairs: Sequence[Pair], profile: Profile) -> Iterator[Case]:
-    """Every pair, lookahead and context of a profile, the smallest first.
-
-    Examples
-    --------
-    >>> print(next(cases(toy_pairs("quick"), "quick")))
-    biased coin, context (), lookahead 1
-    """
+    """Every pair, lookahead and context of a profile, the smallest first."""
     by_size = sorted(pairs, key=lambda pair: len(pair.target.vocabulary))
     for lookahead in LOOKAHEADS[profile]:
         for pair in by_size:
@@ -73,11 +67,6 @@ def toy_pairs(profile: Profile = "quick") -> tuple[Pair, ...]:
 
     * `profile` ({"quick", "standard", "thorough"}): The larger ones add pairs with pseudo-random
       rows, reproducible by name.
-
-    Examples
-    --------
-    >>> len(toy_pairs("quick")), len(toy_pairs("standard"))
-    (41, 101)
     """
     pairs = [*same_vocabulary_pairs(), *other_vocabulary_pairs()]
     three = Vocabulary("abc")

@@ -61,13 +61,7 @@ COMMANDS_OF_WINGS = {
 
 @cache
 def registered(table: Table) -> dict[str, EntryPoint]:
-    """The entries of a table, by name; an entry of this package hides another of its name.
-
-    Examples
-    --------
-    >>> registered("commands")["plan speed"].module
-    'specref.contrib.speed.command'
-    """
+    """The entries of a table, by name; an entry of this package hides another of its name."""
     group = f"specref.{table}"
     own = {name: EntryPoint(name, at, group) for name, at in OWN.get(table, {}).items()}
     return {**{one.name: one for one in entry_points(group=group)}, **own}

@@ -103,15 +103,9 @@ class Comparisons(Protocol):
 class Lazy:
     """A monotone function of one coin.
 
-    Parameters
-    ----------
-    coin : Coin
-    comparisons : Comparisons
-    steps : tuple of callable
-        Arithmetic on the number of the coin.
-    constant : float, optional
-        The value, if it is the same for every number of the coin, such as 0 / E. Most of a large
-        vocabulary is that, and needs no coin to be compared.
+    * `steps`: Arithmetic on the number of the coin.
+    * `constant`: The value, if it is the same for every number of the coin, such as 0 / E. Most of
+      a large vocabulary is that, and needs no coin to be compared.
     """
 
     __slots__ = ("coin", "comparisons", "constant", "decided", "defined", "steps")

@@ -141,14 +141,7 @@ class Given(Source):
 
 
 def counted(requests: Iterable[Request]) -> list[tuple[Request, int]]:
-    """Requests, each with how often it was made in a row: of a large array that is one.
-
-    Examples
-    --------
-    >>> one = Request("uniform", Call("rand", (2,), "a.py:1"))
-    >>> [count for _, count in counted([one, one])]
-    [2]
-    """
+    """Requests, each with how often it was made in a row: of a large array that is one."""
     rows = (list(row) for _, row in groupby(requests, key=id))
     return [(row[0], len(row)) for row in rows]
 

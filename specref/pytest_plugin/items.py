@@ -57,11 +57,8 @@ class Question:
 class Session:
     """One implementation in one run, and the results of its checks so far.
 
-    Attributes
-    ----------
-    gates : tuple of Check
-        Checks of stage smoke whose failure skips the other checks. Whether a check is skipped
-        depends on them alone, never on what ran before it in the same process.
+    * `gates`: Checks of stage smoke whose failure skips the other checks. Whether a check is
+      skipped depends on them alone, never on what ran before it in the same process.
     """
 
     subject: Judged

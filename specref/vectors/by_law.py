@@ -40,15 +40,7 @@ def question(case: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def expected_law(case: Mapping[str, Any], rule: str) -> dict[Tokens, Probability]:
-    """The law of the block that a rule answers to the drafts of a case.
-
-    Examples
-    --------
-    >>> p, q = {"exact": [["1/4", "3/4"], ["1/2", "1/2"]]}, {"exact": [["1/2", "1/2"]]}
-    >>> law = expected_law({"p": p, "q": q, "draft_tokens": [0]}, "standard")
-    >>> {block: str(probability) for block, probability in law.items()}
-    {(1,): '1/2', (0, 0): '1/4', (0, 1): '1/4'}
-    """
+    """The law of the block that a rule answers to the drafts of a case."""
     p = [as_distribution(row) for row in case["p"]["exact"]]
     target = Model(Vocabulary(LETTERS[: len(p[0])]), lambda context: p[len(context)])
     drafted = [token for token in case["draft_tokens"] if token >= 0]
