@@ -7,7 +7,7 @@ alpha is 1e-9. Power: 1,000 tokens at temperature 0.4 exclude the other stage by
 import numpy as np
 import pytest
 
-from specref.contrib.compare.answers import record_of
+from specref.contrib.compare.answers import drafted_in, record_of
 from specref.contrib.compare.records import read_texts
 from specref.contrib.compare.reported import Reported
 from specref.contrib.real_models.settings import Setting
@@ -122,6 +122,12 @@ def test_answers_of_all_forms_are_read():
     assert (empty["unit"], empty["token_ids"]) == ("nothing", [2**31 - 1])
     with pytest.raises(KeyError):
         record_of({"error": "no"}, "x", 1)
+
+
+def test_drafts_are_counted_as_openai_counts_them():
+    details = {"accepted_prediction_tokens": 3, "rejected_prediction_tokens": 1}
+    assert drafted_in({"usage": {"completion_tokens_details": details}}) == 4
+    assert drafted_in({"usage": {"completion_tokens_details": None}}) is None
 
 
 def test_a_file_with_wrong_lists_is_named_with_its_line(tmp_path):
