@@ -76,10 +76,7 @@ def judged(path: str, minutes: float, run: str) -> Row:
             raise RuntimeError(done.stderr or done.stdout)
         found = json.loads(file.read_text())
         endings = [_endings(place / "texts" / f"{side}.jsonl") for side in ("on", "off")]
-    addresses = {
-        one: f"http://{side}/v1" for one, side in zip(where[::2], ("ON", "OFF"), strict=False)
-    }
-    told = [addresses.get(one, one) for one in where]
+    told = ["http://ON/v1", where[1], "http://OFF/v1" if where[1] == "--plain" else where[2]]
     return Row(
         server.engine, path, "server", _verdict(found), _evidence(found, endings),
         power=_power(found), violated=False,

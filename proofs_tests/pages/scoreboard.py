@@ -18,7 +18,9 @@ adapters (`specref list names`). There is a row for each way in which an engine 
 
 `passed`: no check failed; a difference as large as the power would be detected with probability
 0.999. `LOSSY, known`: lossy, for the reason at the link. `inconclusive`, `not_exercised` and
-`not_run` are no verdict on the engine. Other settings, models and devices than the adapter's were
+`not_run` are no verdict on the engine. `wrong log-probabilities`: those that a server reports
+([what was found](trophies.md#servers-of-llamacpp-and-mlx-lm-log-probabilities)); its evidence says
+what came of its texts. Other settings, models and devices than the adapter's were
 not tested.
 
 {table}
