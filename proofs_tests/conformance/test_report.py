@@ -238,3 +238,11 @@ def test_the_verdict_is_on_the_screen_whatever_there_is_to_say(
     assert whole.summary.headline.startswith(lines[len(whole.heading) + 1])
     assert whole.summary.counts in str(whole)
     assert max(map(len, lines)) <= 80
+
+
+def test_what_samples_is_next_after_exact_laws_alone() -> None:
+    options = CheckOptions(name="mine.py:verify", profile="smoke", seed=3, algorithm="block")
+    exact = Report(options, Capabilities(rule="block"), (PASSED,))
+    assert exact.summary.next == ("Next: specref check mine.py:verify --rule block --seed 3",)
+    whole = replace(exact, options=replace(options, profile="quick"))
+    assert whole.summary.next == ()

@@ -458,21 +458,27 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
     if shown is not None:
         # Where a failure of smoke has blocked them, checks of stage joint name the bug.
         id_ = str(Stage.JOINT) if why_unnamed(report) == BY_ITSELF else shown.id
-        command = asking_for(report, id_)
-        asked = f"Next: {command}" if command else f'Next: only=["{id_}"]'
-        *lines, last = textwrap.wrap(
-            asked, WIDTH - 2, subsequent_indent=" " * 6, break_on_hyphens=False
-        )
-        yield from (f"{line} \\" for line in lines)
-        yield last
+        yield from _typed(asking_for(report, id_) or f'only=["{id_}"]')
         if shown.finding is not None:
             yield f"Docs: {address_of_finding(shown.finding)}"
-    elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
-        yield "The number of accepted tokens was not judged: declare --rule RULE."
+    elif not report.exit_code:
+        if report.options.profile == "smoke" and report.options.only is None:
+            yield from _typed(asking_for(report) or 'profile="quick"')
+        if report.capabilities.rule is None and report.contract.rules:
+            yield "The number of accepted tokens was not judged: declare --rule RULE."
 
 
-def asking_for(report: "Report", id_: str) -> str:
-    """The command that runs one check again; empty if the name is none of the command line."""
+def _typed(command: str) -> Iterator[str]:
+    """A command in lines that a shell takes for one."""
+    *lines, last = textwrap.wrap(
+        f"Next: {command}", WIDTH - 2, subsequent_indent=" " * 6, break_on_hyphens=False
+    )
+    yield from (f"{line} \\" for line in lines)
+    yield last
+
+
+def asking_for(report: "Report", id_: str | None = None) -> str:
+    """The command that runs a check again, or all; empty if the name is none of a command."""
     if ":" not in report.name:
         return ""
     options = report.options
@@ -487,7 +493,7 @@ def asking_for(report: "Report", id_: str) -> str:
         words += ["--declare", f"{claim}={_claimed(value)}"]
     words += ["--seed", str(options.seed)] if options.seed else []
     words += shapes_asked_for(options)
-    return shlex.join([*words, "--only", id_])
+    return shlex.join([*words, *(["--only", id_] if id_ else [])])
 
 
 def shapes_asked_for(options: CheckOptions) -> list[str]:
