@@ -31,6 +31,7 @@ from specref.chance import Sampled
 from specref.conformance import trial
 from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions
+from specref.conformance.strata.loops import LOOP_STRATA
 from specref.conformance.strata.table import STEP_STRATA, STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.table import contract_named
@@ -39,6 +40,7 @@ from specref.report.machine import as_json
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 from specref.zoo import ALL
+from specref.zoo.parts.batch_loop import as_generate, batched
 
 RECORD = Path(__file__).with_name("recorded.json")
 PASSING = {"decision", "explanation"}
@@ -141,6 +143,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "step": Subject("step", reference.step),
     "step, greedy": Subject("step", step_by_argmax, claims={"greedy": True}),
     "generate": Subject("generate", generated),
+    "generate-batch": Subject("generate-batch", as_generate(batched())),
     "drafter": Subject("drafter", drafted),
     "metrics": Subject("metrics", METRICS["acceptance_rate"]),
     "text": Subject("text", engine(Speculating(), plain=sampling()), trials=10_000),
@@ -201,7 +204,7 @@ def tables() -> dict[str, str]:
     """{stratum: a digest of its shapes, laws, ways and cost}."""
     return {
         one.name: digest([described(one)])
-        for one in (*STRATA, *STEP_STRATA, *TEXT_STRATA, *TREE_STRATA)
+        for one in (*STRATA, *STEP_STRATA, *TEXT_STRATA, *LOOP_STRATA, *TREE_STRATA)
     }
 
 

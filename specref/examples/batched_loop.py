@@ -1,6 +1,6 @@
 """A batched loop of speculative decoding: several prompts, each with a seed of its own.
 
-``specref check specref.examples.batched_loop:generate`` judges it.
+``specref check specref.examples.batched_loop:generate --contract generate-batch`` judges it.
 """
 
 from collections.abc import Sequence
