@@ -67,7 +67,9 @@ class Event:
 @contextmanager
 def pretending() -> Iterator[None]:
     """The device is there inside, with benchmarks and records of a size for it."""
-    tiny = replace(cases.TINY, batches=(1,), compiled=_any, fused=_any, repetitions=1)
+    tiny = replace(
+        cases.TINY, batches=(1,), compiled=cases.always, fused=cases.always, repetitions=1
+    )
     few = replace(lines.TINY, new_tokens=2, pairs=("homogeneous", "large intersection"))
     with pytest.MonkeyPatch.context() as patch, ACTIVE:
         patch.setattr(threading.Thread, "run", there)
@@ -89,10 +91,6 @@ def pretending() -> Iterator[None]:
             yield
         finally:
             ACTIVE.events.clear()
-
-
-def _any(case: cases.Case) -> bool:
-    return True
 
 
 def there(thread: threading.Thread) -> None:

@@ -135,17 +135,11 @@ def test_generation_figures_judge_every_row() -> None:
 
 
 @pytest.fixture(scope="module")
-def kind(device: str) -> str:
-    """As commands name the device."""
-    return device.partition(":")[0]
-
-
-@pytest.fixture(scope="module")
-def recorded(device: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(device: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny record of one device; compiled where that takes seconds only."""
     if not card_entries():
         pytest.skip("not_run (fixtures/models is not built)")
-    folder = tmp_path_factory.mktemp("record")
+    folder, kind = tmp_path_factory.mktemp("record"), device.partition(":")[0]
     files = [f"--output={folder / 'record.json'}", f"--markdown={folder / 'page.md'}"]
     with pytest.MonkeyPatch.context() as patch:
         tiny = (
@@ -160,7 +154,8 @@ def recorded(device: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-def test_a_tiny_record(recorded: Path, kind: str) -> None:
+def test_a_tiny_record(recorded: Path, device: str) -> None:
+    kind = device.partition(":")[0]
     record = json.loads((recorded / "record.json").read_text())
     parts = {(part["part"], part["device"]): part for part in record["parts"]}
     assert len(parts) == 4

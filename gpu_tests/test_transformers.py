@@ -11,10 +11,7 @@ KNOWN = {known.check: known.reason for known in IMPLEMENTATIONS["transformers"].
 
 
 def test_transformers_on_cuda_is_lossless(cuda: str) -> None:
-    """Alpha 1e-9; any law at total variation 0.2 is found 999 times in 1,000.
-
-    The kit hands over NumPy's arrays, which `load_verify` moves.
-    """
+    """Alpha 1e-9; any law at total variation 0.2 is found 999 times in 1,000."""
     pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
     only = ["smoke/answers", "smoke", "boundary", "joint/wide", "joint/eos"]
     if cuda == PRETENDED:

@@ -63,7 +63,7 @@ class Sizes:
         return [case for case in cases if self._measured(case)]
 
     def _measured(self, case: Case) -> bool:
-        wanted = {"eager": _always, "compiled": self.compiled}.get(case.variant, self.fused)
+        wanted = {"eager": always, "compiled": self.compiled}.get(case.variant, self.fused)
         return wanted(case)
 
     @property
@@ -77,7 +77,7 @@ def _is_large(case: Case) -> bool:
     return (case.batch, case.vocabulary) == (64, LARGE)
 
 
-def _always(case: Case) -> bool:
+def always(case: Case) -> bool:
     return True
 
 
@@ -89,11 +89,10 @@ def _is_largest(case: Case) -> bool:
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
         "cpu": Sizes(compiled=_is_largest, repetitions=7, seconds=1.0, buffer=1 << 28),
-        "cuda": Sizes(compiled=_is_large, fused=_always),
+        "cuda": Sizes(compiled=_is_large, fused=always),
     }
 )
 TINY = Sizes((1, 2), (2,), (300,), repetitions=2, buffer=1 << 20)
-"""For tests."""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,6 @@ SIZES: Mapping[str, Sizes] = MappingProxyType(
     }
 )
 TINY = Sizes(1, 3, 1, batch=2, pairs=("homogeneous", "large intersection", "byte-level"))
-"""For tests."""
 
 
 def _peers(line: Line) -> tuple[str, ...]:
