@@ -5,7 +5,6 @@ of -20 or less at other seeds.
 """
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -88,6 +87,7 @@ def test_drafts_that_nothing_counts_are_no_pass_and_forms_are_found(check):
     assert result.exit_code == 2
     assert result.stdout.startswith("COULD NOT TELL whether drafts were used")
     assert "tokens a second, a hint" in result.output
+    assert "No answer counts drafted tokens" in result.stderr
 
 
 def test_drafts_on_a_page_of_counters_are_read_if_asked_for(check):
@@ -136,4 +136,4 @@ def test_different_forms_of_tokens_are_no_comparison(check, tmp_path):
         result = check(url, "--plain", plain, texts=4)
     assert result.exit_code == 2
     assert "tokens are known by ids with speculation, and by words without" in result.output
-    assert Path(tmp_path / "texts" / "on.jsonl").exists()
+    assert not (tmp_path / "texts" / "on.jsonl").exists(), "said before texts are collected"

@@ -31,6 +31,7 @@ from specref.contrib.compare.server import (
     collect,
     drafted_so_far,
 )
+from specref.contrib.compare.speculation import Drafts, speculation
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 
@@ -119,7 +120,14 @@ def check_server(
         replace(request, url=plain or request.url, settings={**request.settings, **off}),
     ]
     sides = [one.fitted(prompts[0]) for one in sides]
-    paces = [_seconds(one, prompts, workers) for one in sides]
+    tried = [_tried(one, prompts, workers) for one in sides]
+    paces = [seconds for seconds, _ in tried]
+    if speculation(tried[0][1], tried[1][1]).drafted[0] is None and not metrics:
+        click.echo(
+            "No answer counts drafted tokens, so that no verdict can be a pass: --metrics reads "
+            "the server's own count, where it has one.",
+            err=True,
+        )
     most = math.ceil(ROOM * (10 / 9) * math.log(2 * 11 / alpha) / within**2 / len(prompts))
     each = sum(paces) * len(prompts)
     number = texts or max(LEAST, min(most, int(60 * minutes / each)))
@@ -186,10 +194,11 @@ def _lines(file: Path) -> int:
     return len(file.read_bytes().splitlines()) if file.exists() else 0
 
 
-def _seconds(request: Request, prompts: tuple[str, ...], workers: int) -> float:
-    """For a text, when so many are asked for at the same time; these are not kept."""
+def _tried(request: Request, prompts: tuple[str, ...], workers: int) -> tuple[float, Drafts]:
+    """Seconds for a text when so many are asked for at the same time, and what answers say."""
     asked = [prompts[number % len(prompts)] for number in range(2 * workers)]
-    started = time.monotonic()
+    drafts, started = Drafts(), time.monotonic()
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(request.send, asked, [-1 - number for number in range(len(asked))]))
-    return (time.monotonic() - started) / len(asked)
+        for found in pool.map(request.send, asked, [-1 - number for number in range(len(asked))]):
+            drafts.add(0, found)
+    return (time.monotonic() - started) / len(asked), drafts
