@@ -5,7 +5,9 @@ spend alpha 1e-9 on each entry: 300 of them fail by chance with probability belo
 Seeds are fixed.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -31,8 +33,14 @@ WITNESSES = {
 }
 
 
+def entries() -> Iterator[Any]:
+    """The ids of all; batched loops are judged in situations."""
+    for id_, entry in ALL.items():
+        yield pytest.param(id_, marks=[pytest.mark.strata] if entry.generate_batch else ())
+
+
 @pytest.mark.deep(one_in=80)
-@pytest.mark.parametrize("id_", ALL)
+@pytest.mark.parametrize("id_", entries())
 def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
     (row,) = kill_matrix([id_], stages=stages, detect_tv=DETECT_TV, first=True).rows
