@@ -55,8 +55,8 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield LISTED_AS.get(section, section), listing_page(section)
-    yield "findings", described_page("findings", "Findings", "What a report may say.")
-    yield "bugs", described_page("bugs", "Planted bugs", "What a diagnosis may name.")
+    yield "findings", described_page("findings", "Findings", "What a report says of a failure.")
+    yield "bugs", described_page("bugs", "Planted bugs", "The bugs that a diagnosis names.")
     yield "playground", PLAYGROUND
 
 
@@ -168,14 +168,14 @@ def summary(value: Any) -> str:
 # Pages of `specref list` with another name on the site, where "claims" are those of papers.
 LISTED_AS = {"claims": "capabilities"}
 INTRODUCTIONS = {
-    "contracts": "How an implementation is called: `--contract NAME`. The guides have examples: "
+    "contracts": "How specref calls your code: `--contract NAME`. The guides have examples: "
     "[verify](../check-a-sampler.md), [ragged](../check-an-engine-sampler.md), "
     "[text](../check-an-engine.md).",
-    "claims": "What an implementation says of itself: `--declare NAME=VALUE`, or `@capable`. What "
-    "is not claimed is not checked, and counted as `not_applicable`.",
-    "checks": "What the kit asks: `--only ID`. Stages are said in [the guide](../checks.md).",
-    "names": "Implementations that are known by name: `specref check NAME`. Whether one is "
-    "installed is said by `specref list names` on your machine.",
+    "claims": "What you declare of your code: `--declare NAME=VALUE`, or `@capable`. specref skips "
+    "the checks of what you do not declare, and counts them as `not_applicable`.",
+    "checks": "All checks, by id: `--only ID`. [Checks](../checks.md) explains their stages.",
+    "names": "Implementations that specref knows by name: `specref check NAME`. "
+    "`specref list names` says which of them are installed on your machine.",
 }
 LEFT_OUT = ("installed", "missing")
 
@@ -187,8 +187,7 @@ def cli_page() -> str:
     )
     return f"""# Command line
 
-What `specref COMMAND --help` prints, of each command. Exit codes, where a command does not say
-more: 0 everything holds, 1 a violation was found, 2 misuse or not run, 130 interrupted.
+What `specref COMMAND --help` prints. [Exit codes](../checks.md#exit-codes) are the same for all.
 
 ```{{eval-rst}}
 {body}
