@@ -58,3 +58,9 @@ def test_a_private_word_in_a_docstring_is_found_and_names_are_left_alone() -> No
 def test_docstrings_of_members_are_shown() -> None:
     shown = {getattr(one, "__qualname__", "") for one in docstrings.shown()}
     assert {"is_lossless", "Rule", "Rule.acceptance_rate", "Rule.by_text"} <= shown
+
+
+def test_what_is_listed_is_read() -> None:
+    assert {"checks", "bugs", "rules"} <= {
+        section for section, text in docstrings.listed() if text
+    }

@@ -14,7 +14,7 @@ from typing import Any
 import specref
 from proofs_tests.pages import api
 from proofs_tests.pages.words import BANNED, ROOT
-from specref.report.listing import listing_of
+from specref.report.listing import SECTIONS, listing_of
 from specref.rules import RULES
 
 CODE = re.compile(r"``.+?``|`[^`]*`|:\w+:`[^`]*`", flags=re.DOTALL)
@@ -100,14 +100,28 @@ def complaints(docstring: str) -> Iterator[tuple[int, str]]:
                 yield number, f'"{found.group()}": write {instead}'
 
 
+def listed() -> Iterator[tuple[str, str]]:
+    """(section, text) of what `specref list` says: docstrings of checks among them.
+
+    Those of adapters are literal strings, which `displayed` reads.
+    """
+    for name in SECTIONS.keys() - {"names"}:
+        for row in SECTIONS[name](None):
+            for field in ("text", "fix"):
+                if isinstance(told := getattr(row, field, ""), str):
+                    yield name, told
+
+
 def all_complaints() -> Iterator[str]:
-    """Of every docstring that is shown, with its address."""
+    """Of every docstring that is shown, with its address, and of all listings."""
     told: set[str] = set()
     for value in shown():
         docstring = getattr(value, "__doc__", None) or ""
         place = where(value)
         for line, complaint in complaints(docstring) if place else ():
             told.add(f"{place}: line {line}: {complaint}")
+    for section, text in listed():
+        told |= {f"specref list {section}: {text}: {found}" for _, found in complaints(text)}
     yield from sorted(told)
 
 

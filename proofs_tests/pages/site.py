@@ -187,7 +187,7 @@ def cli_page() -> str:
     )
     return f"""# Command line
 
-What `specref COMMAND --help` prints. [Exit codes](../checks.md#exit-codes) are the same for all.
+What `specref COMMAND --help` prints. [Exit codes](../checks.md#exit-codes) are one list.
 
 ```{{eval-rst}}
 {body}

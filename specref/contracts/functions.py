@@ -142,7 +142,7 @@ GENERATE = GenerateContract(
 
 
 class Drafter(Protocol):
-    """Contract ``drafter``: drafts, and the laws that they are declared to come from."""
+    """Contract ``drafter``: drafts, and the distributions that they are declared to come from."""
 
     def __call__(
         self, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator

@@ -140,12 +140,12 @@ def block_by_text(
 
 
 def rate(lengths: Lengths) -> Probability:
-    """The probability that the first submitted token is accepted, by the law of lengths."""
+    """The probability that the first submitted token is accepted, from P(= 0), P(= 1), …."""
     return sum(lengths[1:], start=Fraction(0))
 
 
 def by_position(lengths: Lengths) -> tuple[Probability, ...]:
-    """The probability of each acceptance given the earlier ones, by the law of lengths."""
+    """The probability of each acceptance given the earlier ones, from P(= 0), P(= 1), …."""
     survival = [*accumulate(lengths[::-1])][::-1]
     return tuple(after / before for before, after in pairwise(survival))
 

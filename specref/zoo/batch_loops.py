@@ -102,7 +102,7 @@ ENTRIES = (
     in_batches(
         "padding-attended",
         formula="p(. | padding, context) in rows with a shorter prompt than the longest",
-        symptom="Rows are wrong beside a longer prompt, and right alone.",
+        symptom="Rows are wrong next to a longer prompt, and right alone.",
         hint="Mask padding, and count positions from each row's first token.",
         generate_batch=batched(seen=padded),
         cites=("Blaizzy/mlx-vlm#1542", "TransformerLensOrg/TransformerLens#1005"),
@@ -145,7 +145,7 @@ ENTRIES = (
     in_batches(
         "batch-decodes-greedily",
         formula="argmax p in batches of more than one row",
-        symptom="A request alone is sampled; beside others it is greedy.",
+        symptom="A request alone is sampled; next to others it is greedy.",
         hint="Sample in the batched path, too.",
         generate_batch=batched(
             setting=lambda loop, row: (0, 1) if len(loop.rows) > 1 else row.setting

@@ -44,7 +44,7 @@ from specref.vocabulary import Tokens, Vocabulary
 
 
 def closed_form(name: str, judge: Judge) -> Outcome:
-    """Accepted lengths follow the law of the declared rule: inflation is as wrong as deflation."""
+    """As many tokens are accepted as by the declared rule: more is as wrong as fewer."""
     declared = judge.declared
     if declared is None:
         return not_applicable("declares no rule (rule='standard', for example)")
@@ -158,7 +158,7 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
 
 
 def lengths_of_rule(name: str, judge: Judge) -> Outcome:
-    """How many tokens blocks have follows the law of the declared rule."""
+    """Blocks have as many tokens as those of the declared rule."""
     rule, rules = judge.capabilities.rule, declarable(tree=True)
     if rule is None:
         return not_applicable(f"declares no rule (rule={' or '.join(map(repr, rules))})")
@@ -280,7 +280,7 @@ def _first_drafts(judge: Judge) -> tuple[int, int]:
 
 
 def self_draft(judge: Judge) -> Outcome:
-    """A drafter that is the target, under other ids where the rule reads those, is always kept.
+    """Drafts of the target itself, under other ids where the rule reads those, are accepted.
 
     The model has order 2, so that a wrong token in the drafter's context is noticed. If the rule
     skips tokens that the target does not know, the drafter has some of them.

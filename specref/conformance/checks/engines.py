@@ -104,7 +104,7 @@ def deterministic(judge: Judge) -> Outcome:
 
 @quiet
 def plain(judge: Judge) -> Outcome:
-    """Plain mode has the law that speculation is to be compared with; coarsely."""
+    """Non-speculative decoding has the target's distribution; coarsely."""
     engine = engine_of(judge)
     if engine.plain is None or engine.law is None:
         return not_applicable(
@@ -173,7 +173,7 @@ def trial_of(judge: Judge, engine: Engine, budget: int | None = None) -> Trial:
 
 @quiet
 def same_law(judge: Judge) -> Outcome:
-    """Texts against the law of the target; without one, against those of plain mode."""
+    """Texts against the target's distribution; without one, against non-speculative texts."""
     engine = engine_of(judge)
     if engine.law is None:
         if engine.same_text:
@@ -197,7 +197,7 @@ def same_law(judge: Judge) -> Outcome:
 
 @quiet
 def one_token(judge: Judge) -> Outcome:
-    """Texts of one token have the law of a first token; coarsely, and whether drafted or not."""
+    """Texts of one token are distributed as a first token; coarsely, drafted or not."""
     engine = engine_of(judge)
     if engine.law is not None:
         found = coarsely_drawn(judge, asking(judge, SPECULATIVE, 1))
@@ -361,7 +361,7 @@ def exercised(outcome: Outcome, sampler: Asking) -> Outcome:
 
 @quiet
 def same_text(judge: Judge) -> Outcome:
-    """The text of plain mode under the same seed, where that is promised; or greedy texts."""
+    """The text of non-speculative decoding at the same seed, if promised; or greedy texts."""
     engine = engine_of(judge)
     greedy = judge.capabilities.greedy
     if not (engine.same_text or greedy):

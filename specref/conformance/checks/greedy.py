@@ -53,7 +53,7 @@ TOKENS = 32
 
 
 def situations(judge: Judge) -> Outcome:
-    """Blocks are those of argmax at the shapes and laws and in the ways of calling of the strata.
+    """Blocks are those of argmax in the situations of shapes, distributions and calls.
 
     In every other row all drafts are the target's own, or a tree's last siblings are; some rows
     are shorter. The strata of the first call and of late calls are not among them.

@@ -141,7 +141,7 @@ def on_fixture(name: str, judge: Judge) -> Outcome:
 
 
 def one_hot(judge: Judge) -> Outcome:
-    """A campaign with drafts declared as certain, from whatever law they were drawn."""
+    """A sequential test with drafts declared as certain, however they were drawn."""
     if not judge.capabilities.one_hot:
         return not_applicable("does not take draft_probs=None")
     return outcome_of(judge, judge.blocks("wide", one_hot=True))

@@ -163,7 +163,7 @@ def budget_of(judge: Judge) -> int:
 
 @quiet
 def long_texts(judge: Judge) -> Outcome:
-    """Texts of 30 tokens and more: against the law, or those of plain mode under a seed."""
+    """Texts of 30 tokens and more: against the distribution, or non-speculative texts."""
     engine, budget = engine_of(judge), budget_of(judge)
     if engine.tokens >= budget:
         return not_applicable(f"its texts of {engine.tokens} tokens are judged jointly")

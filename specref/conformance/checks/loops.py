@@ -40,7 +40,7 @@ SIZE, LENGTHS, BUDGET = 8, (3, 5, 3, 1, 6, 3), 24
 
 
 def judged(stratum: Stratum[CallShape], judge: Judge) -> Outcome:
-    """A campaign in one stratum; where it is lossy, more calls tell whether the first row is."""
+    """A sequential test in one situation; if it is lossy, more calls test the first row."""
     if stratum.way == SETTINGS and not BatchCaller(judge.implementation).settings:
         return not_applicable("takes neither temperature nor top_p")
     found = campaign(stratum, None, judge, judge.level)

@@ -81,7 +81,7 @@ RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
 
 def probed(judge: Judge) -> Outcome:
-    """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
+    """The exact joint distribution of the completed block, if all calls can be interpreted."""
     case = two_drafts(judge.contract.trees)
     law: Callable[[], ProbedBlock]
     if isinstance(case.place, TreePlace):
@@ -173,7 +173,7 @@ class OneTree:
 
 
 def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
-    """The exact joint law of the completed block on one kind of tree."""
+    """The exact joint distribution of the completed block on one kind of tree."""
     claims = judge.capabilities
     if tree.way == TOP and not claims.one_hot:
         return not_applicable("does not take draft_probs=None")
@@ -218,7 +218,7 @@ TREES: Mapping[str, OneTree] = MappingProxyType(
 
 
 def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
-    """The exact joint law of the completed block after many drafts; each row has another law.
+    """The exact joint distribution of the completed block after many different drafts.
 
     The first and the last are random, and some others may be rejected; the rest are certain, so
     that few numbers matter.
@@ -286,7 +286,7 @@ def models_that_differ(
 
 
 def probed_ending(judge: Judge) -> Outcome:
-    """The exact joint law of the completed block of a step, where EOS may come anywhere."""
+    """The exact joint distribution of a step's completed block; EOS may come anywhere."""
     models, context, lookahead = models_that_differ(ENDING, 2, (3, 4)), PROMPT, 2
     law = law_of_blocks(judge, *models, context, lookahead, MOST_RUNS)
     return compared(settled(judge, law), judge, *models, context, lookahead)
@@ -306,7 +306,7 @@ class OneText:
 
 
 def probed_text(text: OneText, judge: Judge) -> Outcome:
-    """The exact joint law of the first tokens of texts."""
+    """The exact joint distribution of the first tokens of texts."""
     models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
     asked = judge.implementation, *models, PROMPT, tokens, tokens
     law = partial(probe_tokens, *asked, whole=True, **_at_most(RUNS_OF_TEXTS, judge))

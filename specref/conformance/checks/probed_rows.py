@@ -45,7 +45,7 @@ FEW = 10_000
 
 
 def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
-    """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
+    """The exact joint distribution with three possible tokens of a large vocabulary."""
     if judge.unprobed:
         return not_applicable(f"cannot be probed, even after one draft: {judge.unprobed}")
     ids, laws = given
@@ -95,7 +95,7 @@ def _few_runs(judge: Judge) -> dict[str, Any]:
 
 
 def probed_temperatures(judge: Judge) -> Outcome:
-    """The exact joint law of the completed block at temperatures that are no powers of two."""
+    """The exact joint distribution at temperatures that are no powers of two."""
     if "temperature" not in judge.verifier.keywords:
         return not_applicable(f"{ABSENT} temperature")
     found = {f"{heat:g}": probed_temperature(heat, judge) for heat in ODD_TEMPERATURES}

@@ -87,7 +87,7 @@ MIDDLE = Coins(np.full((1, 1), 0.5), np.ones((1, 4)))
 
 
 def edge_coins(judge: Judge) -> Outcome:
-    """Coins at the ends of their range accept no draft with p = 0, and emit nothing impossible.
+    """Random numbers at both ends accept no draft with p = 0, and emit nothing impossible.
 
     At u = 0 such a draft is rejected (accept iff u < p / q, strictly). Where p = q, no coin
     rejects; where rounding makes p a little less than q everywhere, the residual is empty, and
@@ -174,7 +174,7 @@ def expected_tokens(
 
 
 def coin_by_coin(judge: Judge) -> Outcome:
-    """Every block is one that the coins decide, on every fixture, with q and without.
+    """Random numbers decide every block, on every test case, with q and without.
 
     The laws are those that were given, in low precision too. Where a coin is nearer to what it is
     compared with than rounding, both outcomes pass: see `rounded`.
@@ -270,7 +270,7 @@ def _remedy(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens: 
 
 
 def permuted(judge: Judge) -> Outcome:
-    """Rows permuted with their coins, or given in chunks, get the same blocks."""
+    """Rows permuted with their random numbers, or given in chunks, get the same blocks."""
     if "coins" not in judge.keywords:
         return not_applicable("does not take random numbers")
     claims = judge.capabilities

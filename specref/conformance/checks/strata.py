@@ -67,7 +67,7 @@ MOST_AS_TEXT, SLOWER_AS_TEXT, OF_LARGE_VOCABULARIES = 1_000, 10, "vocabulary-"
 
 
 def judged(stratum: Stratum[Any], judge: Judge) -> Outcome:
-    """A campaign in one stratum."""
+    """A sequential test in one situation."""
     if why := stratum.refusal(judge.capabilities):
         return not_applicable(why)
     verifier: Verifier | None = None
@@ -277,7 +277,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
 
 
 def pair(index: int, judge: Judge) -> Outcome:
-    """A campaign where two strata meet; which ones depends on the seed."""
+    """A sequential test where two situations meet; the seed says which."""
     stratum = drawn_pairs(judge.rng("strata/pairs"), PAIRS)[index]
     outcome = judged(stratum, judge)
     return replace(
@@ -304,7 +304,7 @@ def first_answered(judge: Judge) -> Found:
 
 
 def large_call(judge: Judge) -> Outcome:
-    """No impossible token in one call whose laws have more than 2^24 numbers.
+    """No impossible token in one call with more than 2^24 probabilities.
 
     Above that float32 rounds odd numbers. Drafts have odd ids, and are certain. In each row some
     of them are certain of the target, too; where the next token comes from, the neighbours of the
