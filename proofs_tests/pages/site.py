@@ -171,8 +171,8 @@ INTRODUCTIONS = {
     "contracts": "How specref calls your code: `--contract NAME`. The guides have examples: "
     "[verify](../check-a-sampler.md), [ragged](../check-an-engine-sampler.md), "
     "[text](../check-an-engine.md).",
-    "claims": "What you declare of your code: `--declare NAME=VALUE`, or `@capable`. specref skips "
-    "the checks of what you do not declare, and counts them as `not_applicable`.",
+    "claims": "What you declare of your code: `--declare NAME=VALUE`, or `@capable`. specref "
+    "skips the checks of what you do not declare, and counts them as `not_applicable`.",
     "checks": "All checks, by id: `--only ID`. [Checks](../checks.md) explains their stages.",
     "names": "Implementations that specref knows by name: `specref check NAME`. "
     "`specref list names` says which of them are installed on your machine.",
