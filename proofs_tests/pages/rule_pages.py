@@ -87,15 +87,16 @@ CHECKED = (
 
 def given(rule: Rule) -> str:
     """Of which event the formula is the probability."""
-    if rule.tree:
-        return (
-            f"the probability that a branch of {LOOKAHEAD} draft tokens is accepted, given these"
-        )
     if rule.name == "autoregressive":
         return "the probability that a draft token is accepted: there is none"
+    if rule.tree:
+        return "its mean is the probability that $x_1 y_1$ or $x_2 y_2$ is accepted"
     if indexed(rule.formula):
-        return "the probability that the first i draft tokens are accepted, given these; $A_0 = 1$"
-    return "the probability that a draft token of a position is accepted"
+        return (
+            "the probability that the first i draft tokens are accepted, given these; "
+            "$A_0 = 1$, and p, q and x are those of position i"
+        )
+    return "the probability that a draft token of the position is accepted, given what is below"
 
 
 def picture(rule: Rule) -> str:

@@ -25,7 +25,7 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
     "p_1": ("p_1, p_2", "the target's distributions after $x_1$ and $x_2$"),
     "q_1": ("q_1, q_2", "the draft model's distributions there"),
 }
-"""{name: (LaTeX, what it is)} of what a formula does not define."""
+"""{name: (LaTeX, what it is)} of what a formula does not define; of `_1` that of both."""
 DEFINED: Mapping[str, str] = {"r": "p'", "s": "q'", "t": "q'"}
 """LaTeX of what some formulas define."""
 STATE = "A", "W"
@@ -44,6 +44,8 @@ def latex(formula: str) -> list[str]:
 
     >>> latex("A = min(1, A * p[x] / q[x])")
     ['A_i = \\\\min\\\\left(1, \\\\frac{A_{i-1} \\\\, p(x)}{q(x)}\\\\right)']
+    >>> latex("A = p_1[y_1] * p[x_1]")
+    ['A = p_1(y_1) \\\\, p(x_1)']
     >>> latex("A = sum(p[y] for y in S)")
     ['A = \\\\sum_{y \\\\in S} p(y)']
     """
@@ -133,5 +135,7 @@ def symbol(name: str, done: set[str]) -> str:
     """A name: what a position hands on has an index, `_1` is one."""
     if name in STATE:
         return f"{name}_i" if name in done else f"{name}_{{i-1}}"
-    told, _ = SYMBOLS.get(name, (DEFINED.get(name, name), ""))
+    if name in DEFINED or "_" in name:
+        return DEFINED.get(name, name)
+    told, _ = SYMBOLS.get(name, (name, ""))
     return told
