@@ -40,7 +40,7 @@ def entries() -> Iterator[Any]:
 
 
 @pytest.mark.deep(one_in=80)
-@pytest.mark.parametrize("id_", entries())
+@pytest.mark.parametrize("id_", list(entries()))
 def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
     (row,) = kill_matrix([id_], stages=stages, detect_tv=DETECT_TV, first=True).rows
