@@ -206,3 +206,48 @@ def test_the_wrong_decision_of_a_step_is_named(
         wrong = result.evidence["decision"]
         assert wrong["name"] == name
         assert int(wrong["compared"].rpartition(":")[2]) == place
+
+
+def flat(one_uniform: bool, bonus_for_all: bool) -> Callable[..., Any]:
+    """A sampler of flat arrays in NumPy that is given the bonus token, with a planted bug."""
+
+    def verify(
+        *, draft_token_ids, cu_num_draft_tokens, max_spec_len, target_probs, draft_probs,
+        bonus_token_ids, rng,
+    ):  # fmt: skip
+        out = np.full((len(cu_num_draft_tokens), max_spec_len + 1), -1)
+        start = 0
+        for row, end in enumerate(cu_num_draft_tokens):
+            uniform = rng.random(end - start)  # the line that is named
+            for n, at in enumerate(range(start, end)):
+                x, p, q = draft_token_ids[at], target_probs[at], draft_probs[at]
+                if uniform[0 if one_uniform else n] * q[x] < p[x]:
+                    out[row, n] = x
+                    continue
+                residual = np.maximum(p - q, 0)
+                drawn = rng.choice(len(p), p=residual / residual.sum())
+                out[row, n] = bonus_token_ids[row] if bonus_for_all else drawn
+                break
+            else:
+                out[row, end - start] = bonus_token_ids[row]
+            start = end
+        return out
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("bug", "said"), [((True, False), "accept[1]"), ((False, True), "residual[0]")]
+)
+def test_a_token_that_a_sampler_is_given_is_named_where_it_decides_alone(
+    bug: tuple[bool, bool], said: str
+) -> None:
+    report = specref.check(flat(*bug), contract="ragged", one_hot=False, only=["joint/probed"])
+    (result,) = report.failures
+    decision = result.evidence["decision"]
+    assert f": {said}" in decision["text"]
+    if bug[1]:
+        assert decision["number"] == "bonus_token_ids"
+        return
+    lines, first = inspect.getsourcelines(flat)
+    assert "is named" in lines[int(decision["number"].rpartition(":")[2]) - first]

@@ -55,9 +55,9 @@ from specref.probing.probe import Probed, probe_program
 from specref.probing.verification import batch_program
 from specref.vocabulary import Tokens
 
-EXACT, RUNS, SECONDS, STOPPED = 1e-6, 2_000, 20.0, 10.0
-"""A distance that rounding explains; runs for one law; seconds for all situations,
-and after which a copy of the process that goes on is stopped."""
+EXACT, RUNS, OF_TWO, SECONDS, STOPPED = 1e-6, 2_000, 3, 20.0, 10.0
+"""A distance that rounding explains; runs for one law, and a factor for that of two rows; seconds
+for all situations, and after which a copy of the process that goes on is stopped."""
 MOST_SAID = 3
 BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 """Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
@@ -257,7 +257,7 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
         text = "" if of_one_row and less.wrong else f"one row alone is enough, {enough}"
         return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
     together = judge.capabilities.batch != 1 and not of_one_row
-    if depends and together and (both := two_rows(judge, until)).wrong:
+    if depends and together and (both := two_rows(judge, until - SECONDS / 2)).wrong:
         return told([alone, both])
     asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
     if depends:
@@ -282,7 +282,7 @@ def two_rows(judge: Judge, until: float) -> Tried:
     for asked in asked_in(TOGETHER, judge):
         rows = asked.batch[np.zeros(2, dtype=np.int64)]
         verifier = judge.verifier
-        program = batch_program(verifier, verifier.shaped(rows), RUNS, (0, 1))
+        program = batch_program(verifier, verifier.shaped(rows), OF_TWO * RUNS, (0, 1))
         found = in_time(partial(probe_program, program), judge, until)
         if found is None or found.uninterpreted or found.failures:
             return Tried(TOGETHER, None)

@@ -355,6 +355,12 @@ def _cause(report: "Report") -> Iterator[str]:
         yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
         yield from _less_likely(found.candidates[:2])
         return
+    shown = shown_first(report)
+    if shown is not None and not first.fits and _situational(shown):
+        said = "No known bug fits: in other situations than this one nothing is wrong."
+        yield from wrapped(said, taken=14)
+        yield from _less_likely(found.candidates[:2])
+        return
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
     how = "fits" if first.fits else "resembles"
     drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
@@ -367,6 +373,12 @@ def _cause(report: "Report") -> Iterator[str]:
     if first.cites:
         yield from wrapped(f"Seen in {', '.join(first.cites)}", INDENT)
     yield from _less_likely(found.candidates[1:3])
+
+
+def _situational(shown: CheckResult) -> bool:
+    """Whether one row alone is right, and others are not: blocks of all are a mixture."""
+    split = shown.evidence.get("split", {})
+    return bool(split.get("wrong")) and "alone" not in split["wrong"]
 
 
 def _less_likely(others: Sequence[Candidate]) -> Iterator[str]:
@@ -439,7 +451,8 @@ def _untried(report: "Report") -> Iterator[str]:
     )
     for why, number in skipped.most_common(LEFT_OUT):
         keep = " (--keep-going samples there, too)" * why.startswith("settled by")
-        yield f"{number} check{'s' * (number != 1)} {why}{keep}"
+        told = f"{number} check{'s' * (number != 1)} {why}{keep}"
+        yield from wrapped(told, taken=11)
 
 
 def _counts(report: "Report") -> str:

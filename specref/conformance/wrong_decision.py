@@ -7,7 +7,7 @@ be. Where the random number of that decision is compared is known from the paths
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from specref.chance import Chance, enumerate_paths
 from specref.contracts.batch import TreeBatch
 from specref.contracts.tree_rules import GivenRows, read
 from specref.models import Model
-from specref.probing.calls import Decision
+from specref.probing.calls import GIVEN, Decision
 from specref.probing.probe import Probed
 from specref.probing.tracing import Cell
 from specref.rules import DEFAULT, RULES
@@ -354,13 +354,22 @@ def _lines(pairs: Iterable[tuple[Cell, Cell]]) -> tuple[str, str] | None:
 
 def _part(pairs: Iterable[tuple[Cell, Cell]]) -> Decision | None:
     """The decision in which two cells part, the first of a pair, that are most alike."""
-    best: tuple[int, int, Decision] | None = None
-    for _, (one, other) in zip(range(MOST_PAIRS), pairs, strict=False):
-        both = zip(_decided(one), _decided(other), strict=False)
-        apart = [(n, a) for n, (a, b) in enumerate(both) if _differ(a, b)]
-        if apart and (best is None or (len(apart), apart[0][0]) < best[:2]):
+    best: tuple[int, bool, int, Decision] | None = None
+    for one, other in islice(pairs, MOST_PAIRS):
+        apart = [
+            (given, n, a)
+            for given in (False, True)  # what the code is given is drawn before it runs
+            for n, (a, b) in enumerate(zip(_of(one, given), _of(other, given), strict=False))
+            if _differ(a, b)
+        ]
+        if apart and (best is None or (len(apart), *apart[0][:2]) < best[:3]):
             best = len(apart), *apart[0]
-    return None if best is None else best[2]
+    return None if best is None else best[3]
+
+
+def _of(cell: Cell, given: bool) -> list[Decision]:
+    """What numbers of the code decide, or those of what it is given."""
+    return [one for one in _decided(cell) if (one.call.where == GIVEN) is given]
 
 
 def _places(one: Decision) -> tuple[str, str]:
@@ -388,7 +397,8 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
     empty if all do."""
     for cell in cells:
         used = {one.number for one in cell.decisions}
-        places = (one.call.where for n, one in enumerate(cell.requests) if n not in used)
+        drawn = ((n, one.call.where) for n, one in enumerate(cell.requests))
+        places = (where for n, where in drawn if n not in used and where != GIVEN)
         vain = [place for place in map(_short, places) if place != other]
         if vain:
             return vain[-1 if last else 0]
@@ -397,7 +407,8 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
 
 def _last_drawn(cells: Sequence[Cell]) -> str:
     """Where the last number of a path is drawn; empty if there is none."""
-    return next((_short(one.requests[-1].call.where) for one in cells if one.requests), "")
+    drawn = ([r.call.where for r in one.requests if r.call.where != GIVEN] for one in cells)
+    return next((_short(places[-1]) for places in drawn if places), "")
 
 
 def _outcome(cell: Cell) -> Tokens:
@@ -407,6 +418,8 @@ def _outcome(cell: Cell) -> Tokens:
 
 def _short(where: str) -> str:
     """A file and line, from the working directory if it is below that."""
+    if where == GIVEN:
+        return where
     file, _, line = where.rpartition(":")
     path = Path(file)
     below = path.is_relative_to(Path.cwd())

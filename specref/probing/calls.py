@@ -6,6 +6,8 @@ from types import FrameType
 
 OURS = __name__.rpartition(".")[0]
 LIBRARIES = ("numpy.", "torch.", f"{OURS}.")
+DRAWS, GIVEN = "specref.contracts.verify", "bonus_token_ids"
+"""What draws tokens that code is given as arguments, and what stands there for its place."""
 
 
 @dataclass(frozen=True)
@@ -84,4 +86,6 @@ def here(name: str, shape: tuple[int, ...] = ()) -> Call:
         frame = frame.f_back
     if frame is None:
         return Call(name, shape, "unknown")
+    if frame.f_globals.get("__name__") == DRAWS:
+        return Call(name, shape, GIVEN)
     return Call(name, shape, f"{frame.f_code.co_filename}:{frame.f_lineno}")
