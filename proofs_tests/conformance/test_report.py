@@ -246,3 +246,11 @@ def test_what_samples_is_next_after_exact_laws_alone() -> None:
     assert exact.summary.next == ("Next: specref check mine.py:verify --rule block --seed 3",)
     whole = replace(exact, options=replace(options, profile="quick"))
     assert whole.summary.next == ()
+
+
+def test_rows_that_share_numbers_are_told_what_to_look_for() -> None:
+    shared = result(Status.FAILED, "smoke/rows-vary", finding=Finding.DEPENDENCE)
+    blocked = result(Status.NOT_RUN, message="blocked by smoke/rows-vary")
+    assert "dimension of the batch" in " ".join(report(shared, blocked).summary.cause)
+    other = result(Status.FAILED, "smoke/calls-vary", finding=Finding.DEPENDENCE)
+    assert "dimension of the batch" not in " ".join(report(other, blocked).summary.cause)

@@ -64,6 +64,11 @@ NOT_COMPARED = (
     "No known bug is named: they are distinguished by blocks of single iterations on the "
     "fixtures, and other checks than of these have failed."
 )
+ROWS = "smoke/rows-vary"
+SHARING = (
+    "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
+    "such as noise of shape (1, V) that is expanded, or one seed for all rows."
+)
 BY_ITSELF = "To identify a known bug, run again with --only joint"
 SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
 
@@ -339,7 +344,10 @@ def _shares(one: Difference, trials: int | None) -> list[str]:
 def _cause(report: "Report") -> Iterator[str]:
     found = report.diagnosis
     if found is None:
-        if why := why_unnamed(report):
+        shown = shown_first(report)
+        if shown is not None and shown.id == ROWS and shown.finding == Finding.DEPENDENCE:
+            yield from wrapped(SHARING, taken=14)
+        elif why := why_unnamed(report):
             yield from wrapped(why, taken=14)
         return
     first = next(iter(found.candidates), None)
