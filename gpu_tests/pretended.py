@@ -28,7 +28,7 @@ import torch
 from gpu_tests.benchmarks import cases, lines, record
 from gpu_tests.sizes import PRETENDED
 from proofs_tests.helpers.torch.pretend import CPU, Generator, Pretender, here_of
-from specref.contrib.real_models import command, plan
+from specref.contrib.real_models import command, plan, running
 
 ACTIVE = Pretender()
 run, fork, moved = threading.Thread.run, torch.random.fork_rng, torch.nn.Module.to
@@ -83,6 +83,8 @@ def pretending() -> Iterator[None]:
         sizes = {"verification": dict.fromkeys(cases.SIZES, tiny)}
         patch.setattr(record, "SIZES", sizes | {"generation": dict.fromkeys(lines.SIZES, few)})
         patch.setattr(command, "PROFILES", dict.fromkeys(plan.PROFILES, plan.Sizes(8, 0, 8, 1)))
+        for module, name in ((running, "BATCH"), (running, "LENGTH"), (command, "TIMED")):
+            patch.setattr(module, name, 4)
         if find_spec("triton"):
             fused = import_module("specref.torch_backend.fused")
             patch.setattr(fused, "launch", launched)

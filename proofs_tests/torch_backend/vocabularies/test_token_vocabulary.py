@@ -27,7 +27,7 @@ from specref.torch_backend.vocabularies.contexts import Reader, opening, read
 from specref.torch_backend.vocabularies.spelling import strings_by_id
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "models"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "models"
 TEXT = "the cat sat on a mat\nat the mat."
 
 
