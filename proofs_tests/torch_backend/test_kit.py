@@ -23,7 +23,8 @@ from specref.torch_backend.verification import chains
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
-EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "smoke/large", "replay", "boundary"]
+REPLAYED = ["replay/coin-by-coin", "replay/edge-coins", "replay/permuted"]
+EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "smoke/large", *REPLAYED, "boundary"]
 SAMPLED = [
     "joint/wide",
     "joint/eos",
