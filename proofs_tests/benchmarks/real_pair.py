@@ -143,7 +143,7 @@ def signals() -> list[tuple[int, int]]:
 
 
 def told(seen: Sequence[Observation], owner: Sequence[int], bins: tuple[int, int]) -> Any:
-    """The paper's estimate, the same of shuffled verdicts, and what is left on other texts."""
+    """The plug-in estimate, the same of shuffled verdicts, and what is left on other texts."""
     verdicts = [one.accepted for one in seen]
     random.Random(SEED).shuffle(verdicts)
     shuffled = [one._replace(accepted=v) for one, v in zip(seen, verdicts, strict=True)]

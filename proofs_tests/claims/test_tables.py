@@ -307,6 +307,17 @@ def test_figures_of_rows_that_compare_printed_ones():
     assert told == [34.8, 20.8]
     least = [row for row in table("K Table 3") if row["case"] == "worst"]
     assert round(mean([float(row["average"]) for row in least]), 3) == 2.948
+    counted = [sum(v * _share(row, (v,)) for v in range(1, 6)) for row in least]
+    assert round(mean(counted), 3) == 2.951
+    counts = {
+        row["request"]: [round(sum(v * _share(row, (v,)) for v in range(1, 6)), 3), row["average"]]
+        for row in table("K Table 3")
+    }
+    assert [counts[request] for request in ("390", "141", "419")] == [
+        [2.889, "2.88"],
+        [2.909, "2.90"],
+        [4.932, "4.91"],
+    ]
     own = [100 * mean([_share(row, some) for row in least]) for some in ((4, 5), (1, 2))]
     assert [round(share, 2) for share in own] == [39.02, 47.45]
     steps = [sum(int(row[str(v)]) for row in least) for v in range(1, 6)]

@@ -364,7 +364,10 @@ def test_v_14_at_least_one_token_for_each_request():
 
 
 def test_v_15_seeing_both_tells_at_least_as_much_as_one():
-    """H(verdict | S, A) <= H(verdict | S): merging bins never gains information."""
+    """H(X | S, A) <= H(X | S): merging bins never gains information, whatever X is.
+
+    The paper's X is the acceptance probability; this one is the verdict.
+    """
     for key in range(5):
         p, q, c = (model.next_token(()) for model in models(Vocabulary("abcdefgh"), f"v15 {key}"))
         run = [
@@ -413,7 +416,7 @@ def test_v_24_overall_gain_of_a_slower_prefill_and_a_faster_decoding():
     assert (shares(*at_64, F(1, 200))[1], shares(*at_80, F(1, 200))) == (3.1, [4.6, 9.3])
 
 
-def test_v_19_a_published_counterexample_with_other_numbers():
+def test_v_19_a_published_counterexample_in_its_own_numbers():
     """a_1 = 4/5, a_2 = 9/10 after a and 0 after b: the scan emits a with 17/20, not 7/10."""
     entry = ALL["companion-looks-past-the-draft"]
     case = entry.case
