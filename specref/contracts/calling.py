@@ -64,9 +64,11 @@ class Verifier:
     * `sizes`: Those of the last call, as `Batch.sizes`.
     * `temperatures_met`: What requests had so far, if it is given temperatures.
     * `of_some`: Whether only some requests of a call have a generator of their own.
+    * `needed`: Claims of situations that the contract is about: to raise there is a violation.
     """
 
     copies: bool = True
+    needed: frozenset[str] = frozenset()
     sizes_named: bool = False
 
     def __init__(
@@ -240,6 +242,8 @@ class Verifier:
         alone = row is not None and not hasattr(batch, "parents")
         asked = batch[row : (row or 0) + 1] if alone else batch
         if one := stumbled(asked, lambda batch: self.raises(batch, rng)):
+            if one.claim in self.needed:
+                return BrokenContractError(f"{told}, only {one.said}: declare {one.hint}", row)
             return UntriedError(f"{told} ({one.hint})", one.said, why, claim=one.claim, row=row)
         if way := self.optional_way(batch, rng):
             return UntriedError(told, way, why, row=row)

@@ -91,6 +91,8 @@ UNROUNDED = 3
 class RaggedVerifier(Verifier):
     """An implementation of the contract ``ragged``; it is given the parameters that it names."""
 
+    needed = frozenset({"ragged"})
+
     @staticmethod
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
         return named(implementation)
