@@ -42,7 +42,7 @@ class Stop(NamedTuple):
 
 
 def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
-    """One iteration: 1 to lookahead + 1 tokens, distributed as p, at least as many as `standard`.
+    """One iteration: 1 to lookahead + 1 tokens of p; on average no fewer than `standard`.
 
     Parameters, returns and errors as `standard.step`. Sites ``draft[i]``; ``accept[i]``, the last
     draft first; then ``residual`` or ``bonus``.

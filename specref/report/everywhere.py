@@ -27,6 +27,9 @@ NOT_SAID = (
     "Not tested: a second draft (--tokens 2 --lookahead 2), other numbers of tokens, contexts "
     "before the first draft, EOS.",
 )
+TWO_TOKENS = (
+    "Over 2 tokens a residual is one token, so how it is drawn is not tested: --tokens 3 tests it."
+)
 
 
 def everywhere_document(
@@ -46,6 +49,8 @@ def everywhere_document(
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
     if any(one.verdict == "lossless" for one in found):
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
+        if len(found[0].target.tokens) == 2:
+            parts.append(Prose(TWO_TOKENS, "dim"))
     if found and (unseen is None or all(one.verdict != "lossless" for one in found)):
         parts.append(Prose(never_ran(unseen), "dim"))
     title = f"{name} under specref prove --everywhere"
