@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
 # Without these only test files can be imported, which then say that they are not run.
 collect_ignore_glob = ["[!t]*.py"] if MISSING else []
+# A plugin: to import it settles for the whole process that kernels of Triton are interpreted.
+collect_ignore = ["pretended.py"]
 
 
 @pytest.fixture(scope="session", params=["cpu", "cuda"])

@@ -38,9 +38,11 @@ OTHERWISE = {
     ("lookahead", "contrib.engines.transformers_generate.__init__"): "4",
     ("lookahead", "contrib.engines.transformers_text.engine_of_folders"): "3",
     ("lookahead", "torch_backend.generation.generate"): "4",
+    ("lookahead", "contrib.engines.toy_batches.load_torch_backend"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.plan.Case"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.speed.measure"): "LOOKAHEAD",
+    ("lookahead", "zoo.parts.batch_loop.as_generate"): "LOOKAHEAD",
 }
 
 

@@ -117,7 +117,8 @@ class CheckCommand(Configured, InSections):
 @click.option(
     "--contract",
     type=click.Choice(tuple(CONTRACTS)),
-    help="How specref calls it (default: verify, or that of the adapter).",
+    metavar="CONTRACT",
+    help=f"How specref calls it: {', '.join(CONTRACTS)} (default: verify, or the adapter's).",
 )
 @rule_option
 @declare_option

@@ -27,6 +27,7 @@ class Section(click.Choice[str]):
 @click.option(
     "--contract",
     type=click.Choice(tuple(CONTRACTS)),
+    metavar="CONTRACT",
     help="Only the checks, names and rules of this contract, and itself; claims are for all.",
 )
 @json_option

@@ -55,7 +55,8 @@ def find_targets(
         return (_program(name, contract, timeout),)
     if ":" in name:
         return (Target(name, load_function(full_name(name), "target"), timeout=timeout),)
-    group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
+    of_contract = [key for key, one in IMPLEMENTATIONS.items() if one.contract.name == contract]
+    group = [key for key in of_contract if key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
         raise ValueError(f"target = {name!r}: expected {_expected(name)}")

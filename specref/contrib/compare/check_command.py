@@ -44,6 +44,12 @@ ROOM = 1.7
 """Pairs for a certificate, beside what it takes if both samples are equal: chance takes some."""
 
 
+UNCOUNTED = (
+    "No answer counts drafted tokens, so that no verdict can be a pass: --metrics reads the "
+    "server's own count, where it has one."
+)
+
+
 @click.command("check")
 @click.argument("url")
 @click.option("--plain", metavar="URL", help="The same model on a server without speculation.")
@@ -123,11 +129,7 @@ def check_server(
     tried = [_tried(one, prompts, workers) for one in sides]
     paces = [seconds for seconds, _ in tried]
     if speculation(tried[0][1], tried[1][1]).drafted[0] is None and not metrics:
-        click.echo(
-            "No answer counts drafted tokens, so that no verdict can be a pass: --metrics reads "
-            "the server's own count, where it has one.",
-            err=True,
-        )
+        click.echo(UNCOUNTED, err=True)
     most = math.ceil(ROOM * (10 / 9) * math.log(2 * 11 / alpha) / within**2 / len(prompts))
     each = sum(paces) * len(prompts)
     number = texts or max(LEAST, min(most, int(60 * minutes / each)))
@@ -139,13 +141,7 @@ def check_server(
         f"{workers} requests at the same time; {place} keeps what has come.",
         err=True,
     )
-    kept = sum(map(_lines, (place / f"{side}.jsonl" for side in (SPEC, PLAIN))))
-    if kept:
-        click.echo(
-            f"{kept:,} texts of an earlier run are in {place} and count: after a change of a "
-            "server choose another --folder.",
-            err=True,
-        )
+    _tell_kept(place)
     with progress(asked, "texts") as advance:
         for number_of_side, (side, one) in enumerate(zip((SPEC, PLAIN), sides, strict=True)):
             before = drafted_so_far(one) if metrics else None
@@ -188,6 +184,17 @@ def _collect(
         listed = replace(request, settings={**request.settings, "top_logprobs": LIKELIEST})
         with suppress(RefusedError):
             asking(listed, texts=AGAIN, path=place / f"lists-{side}.jsonl")
+
+
+def _tell_kept(place: Path) -> None:
+    """Say that texts of an earlier run count."""
+    kept = sum(map(_lines, (place / f"{side}.jsonl" for side in (SPEC, PLAIN))))
+    if kept:
+        click.echo(
+            f"{kept:,} texts of an earlier run are in {place} and count: after a change of a "
+            "server choose another --folder.",
+            err=True,
+        )
 
 
 def _lines(file: Path) -> int:
