@@ -19,6 +19,7 @@ from specref.proofs.everywhere.comparison import Gap
 from specref.report.document import markdown
 from specref.report.dominance import (
     Told,
+    answer,
     answer_sentence,
     answers_record,
     comparison_record,
@@ -155,6 +156,17 @@ def test_open_is_said() -> None:
     assert "a rule that has to be lossless is open" in said
     assert answer.found is not None
     assert sentence("block", "standard", answer.found).startswith("open for")
+
+
+def test_a_lossy_rule_is_called_so_before_what_it_accepts() -> None:
+    def lossy(target: Model, drafter: Model, context: Any, lookahead: int, chance: Chance) -> Any:
+        return (chance.draw(drafter.next_token(context), "draw"),)
+
+    right = RULES["autoregressive"].step
+    found = compare_everywhere(lossy, right, "ab", lookahead=1)
+    assert answer("mine", "autoregressive", found).split(": ")[0].endswith(", but mine is lossy")
+    found = compare_everywhere(right, right, "ab", lookahead=1)
+    assert answer("mine", "autoregressive", found).startswith("Yes: ")
 
 
 def test_what_cannot_be_asked_says_why() -> None:

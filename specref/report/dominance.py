@@ -87,8 +87,11 @@ def _bars(left: str, right: str, found: Comparison, gap: Gap) -> Bars:
 def answer(left: str, right: str, found: Comparison) -> str:
     """Whether one rule accepts at least as much as another: yes, no, or open; and the sentence."""
     if found.relation != "open" or not found.less:
+        said = sentence(left, right, found)
+        if said.startswith("open"):
+            return f"O{said[1:]}"
         told = "No" if found.less else "Yes" if found.at_least.proved else "Open"
-        return f"{told}: {sentence(left, right, found)}"
+        return f"{told}{_but_lossy(left, right, found)}: {said}"
     does, what = _counted(found)
     premise = found.at_most.premise
     why = f", since {left} is {premise.verdict}" if premise is not None and not premise else ""
@@ -98,6 +101,13 @@ def answer(left: str, right: str, found: Comparison) -> str:
         f"No: {right} {does} more {what} at {_gap(found, found.less, True)}. Whether it {does} at "
         f"least as many for {rows}, is open ({pieces}){why}."
     )
+
+
+def _but_lossy(left: str, right: str, found: Comparison) -> str:
+    """Which of the two is lossy: what it accepts is no argument for it."""
+    premises = {left: found.at_most.premise, right: found.at_least.premise}
+    lossy = [name for name, one in premises.items() if one is not None and one.verdict == "lossy"]
+    return f", but {' and '.join(lossy)} {'are' if lossy[1:] else 'is'} lossy" if lossy else ""
 
 
 def sentence(left: str, right: str, found: Comparison) -> str:
