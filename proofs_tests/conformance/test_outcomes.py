@@ -254,15 +254,15 @@ def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: i
     (tmp_path / "slow.py").write_text(SLOW)
     file = tmp_path / "report.json"
     words = ["check", "slow.py:verify", "--json", str(file), "--patience", "600"]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "specref", *words],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    log = tmp_path / "log"
+    with log.open("w") as said:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "specref", *words], cwd=tmp_path, stdout=said, stderr=said
+        )
     started = time.monotonic()
     while not file.exists() or json.loads(file.read_text())["counts"]["passed"] < 5:
-        assert time.monotonic() - started < 60
+        assert running.poll() is None, log.read_text()
+        assert time.monotonic() - started < 60, log.read_text()
         time.sleep(0.05)
     time.sleep(2)  # until it sleeps
     running.send_signal(number)
