@@ -47,6 +47,8 @@ from specref.report.machine import (
 from specref.wings import registered
 
 FREED = 31 << 20
+QUICK = 2.0
+"""Writing that takes fewer seconds is never put off: the check that comes next may be the last."""
 ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
 
 
@@ -70,14 +72,15 @@ class Files:
     def so_far(self, reports: list[Report]) -> None:
         """Write the JSON of what is known so far, so that it survives an interrupt.
 
-        Not while that would take more than a third of the time.
+        Not while slow writing would take more than a third of the time.
         """
         if self.json and self.json != STDOUT and not is_special(Path(self.json)):
             now = time.monotonic()
             if now >= self.next_at.get(self.json, -math.inf):
                 write_json(self.json, as_json(_records(reports)))
                 done = time.monotonic()
-                self.next_at[self.json] = done + 2 * (done - now)
+                if done - now > QUICK:
+                    self.next_at[self.json] = done + 2 * (done - now - QUICK)
 
     def write(self, reports: list[Report]) -> None:
         if self.json:
