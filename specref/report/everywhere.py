@@ -28,7 +28,8 @@ NOT_SAID = (
     "before the first draft, EOS.",
 )
 TWO_TOKENS = (
-    "Over 2 tokens a residual is one token, so how it is drawn is not tested: --tokens 3 tests it."
+    "Over 2 tokens max(p - q, 0) has one token at most, so how it is drawn is not tested: "
+    "--tokens 3 tests it."
 )
 
 
@@ -49,7 +50,7 @@ def everywhere_document(
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
     if any(one.verdict == "lossless" for one in found):
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
-        if len(found[0].target.tokens) == 2:
+        if any(len(one.target.tokens) == 2 and one.target == one.drafter for one in found):
             parts.append(Prose(TWO_TOKENS, "dim"))
     if found and (unseen is None or all(one.verdict != "lossless" for one in found)):
         parts.append(Prose(never_ran(unseen), "dim"))
