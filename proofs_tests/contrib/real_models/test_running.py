@@ -35,6 +35,7 @@ def pairs(folders):
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(running, "LENGTH", LENGTH)
+    monkeypatch.setattr(running, "BATCH", 8)
 
 
 def ran(pairs, tmp_path, kind, case, tokens):
@@ -199,3 +200,19 @@ def test_vocabularies_that_share_nothing(pairs, monkeypatch):
     monkeypatch.setattr("specref.contrib.real_models.pairs.shared_tokens", lambda *_: 0)
     with pytest.raises(ValueError, match="shares no token with target"):
         paired(pairs["two"].target, pairs["two"].drafter)
+
+
+def test_a_model_whose_cache_cannot_be_cropped_is_judged_without(folders, tmp_path, monkeypatch):
+    """Mamba's state cannot be taken back; the refusal names the option that reads texts again."""
+    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(20, 0, 0)})
+    stateful = tiny.save_stateful(tmp_path / "mamba", 300, 4)
+    words = ("--target", stateful, "--drafter", folders["drafter"], "--method", "tli")
+    refused = cross_check(*words, "--record", tmp_path / "r.json")
+    assert refused.exit_code == 2
+    assert "--no-cache" in refused.output
+    done = cross_check(*words, "--no-cache", "--record", tmp_path / "r.json")
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads((tmp_path / "r.json").read_text())["rows"]
+    assert row["figures"]["verdict"] == "nothing found"
+    assert row["figures"]["tokens"] >= 20
+    assert row["figures"]["decided_twice"]["unexplained"] == 0

@@ -5,7 +5,13 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from specref.contrib.real_models.prompts import PROMPTS
 
@@ -44,5 +50,17 @@ def save(folder: Path, size: int, seed: int, **options: Any) -> Path:
     """A folder with a model and the tokenizer of its size."""
     made = tokenizer(size)
     model(len(made), seed, **options).save_pretrained(folder)
+    made.save_pretrained(folder)
+    return folder
+
+
+def save_stateful(folder: Path, size: int, seed: int) -> Path:
+    """A folder with a state-space model, whose state cannot be taken back."""
+    made = tokenizer(size)
+    torch.manual_seed(seed)
+    config = MambaConfig(
+        vocab_size=len(made), hidden_size=32, state_size=4, num_hidden_layers=2, eos_token_id=0
+    )
+    MambaForCausalLM(config).eval().save_pretrained(folder)
     made.save_pretrained(folder)
     return folder

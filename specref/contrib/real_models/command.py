@@ -39,6 +39,7 @@ class Chosen:
     profile: str
     device: str
     dtype: str
+    use_cache: bool
 
     def check(self) -> None:
         """Raise `ValueError` if they do not go together."""
@@ -46,6 +47,8 @@ class Chosen:
             raise ValueError("--target and --drafter go together: expected both folders, or none")
         if self.target is not None and self.names:
             raise ValueError("--pair is of the published pairs: expected it without --target")
+        if self.target is None and not self.use_cache:
+            raise ValueError("--no-cache is of two folders: expected it with --target")
         for name in self.names:
             if name not in PAIRS:
                 raise ValueError(f"--pair {name}: expected one of {', '.join(PAIRS)}")
@@ -62,7 +65,7 @@ class Chosen:
     def pairs(self) -> Iterator[tuple[str, Pair]]:
         """The pairs, each loaded when its turn comes."""
         if self.target is not None and self.drafter is not None:
-            pair = folders_pair(self.target, self.drafter, self.device, self.dtype)
+            pair = folders_pair(self.target, self.drafter, self.device, self.dtype, self.use_cache)
             yield pair.name, pair
             return
         published = Published(self.device, self.dtype)

@@ -23,6 +23,13 @@ DEVICES, DTYPES = ("cpu", "cuda", "mps"), ("float32", "bfloat16", "float16")
 @click.option("--device", type=click.Choice(DEVICES), default="cpu", show_default=True)
 @click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True)
 @click.option(
+    "--no-cache",
+    "use_cache",
+    flag_value=False,
+    default=True,
+    help="Read every text again in each pass: for models whose cache cannot be cropped.",
+)
+@click.option(
     "--record",
     "path",
     metavar="FILE",
@@ -39,6 +46,7 @@ def cross_check_command(
     profile: str,
     device: str,
     dtype: str,
+    use_cache: bool,
     path: str,
 ) -> NoReturn:
     """Test generation with two models, method by method, against the target.
@@ -64,7 +72,7 @@ def cross_check_command(
     # --help does not need torch
     from specref.contrib.real_models.command import Chosen, checked
 
-    chosen = Chosen(target, drafter, names, methods, profile, device, dtype)
+    chosen = Chosen(target, drafter, names, methods, profile, device, dtype, use_cache)
     report, verdicts = checked(chosen, path, progress)
     show(report, None)
     if verdicts - {"nothing found", "found", "found by acceptance", "not found yet"}:

@@ -182,8 +182,8 @@ class Generator:
         )
         numbers = torch.tensor(list(seeds), device=target.model.device)
         with replaced(loop, planted):
-            running = loop.Loop(CachedModel(target.model), recorder, prompts, numbers, rules)
-            generation = running.run()
+            read = CachedModel(target.model, self.pair.use_cache)
+            generation = loop.Loop(read, recorder, prompts, numbers, rules).run()
         if self.drafter is not None:
             self.drafter.select([])
         found = [] if recorder is None else recorder.proposals

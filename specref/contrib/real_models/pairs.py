@@ -1,7 +1,7 @@
 """Pairs of a target and a drafter, and which methods are run on them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -26,12 +26,14 @@ class Pair:
     """A target and a drafter, loaded.
 
     * `methods`: Those of `generate`; "block" is "standard", verified by block.
+    * `use_cache`: If False every text is read whole in every pass.
     """
 
     name: str
     target: Loaded
     drafter: Loaded
     methods: tuple[str, ...]
+    use_cache: bool = True
 
     def for_methods(self, shape: Any) -> MethodPair:
         """The pair as the builders of drafters take it."""
@@ -39,7 +41,7 @@ class Pair:
             (self.target.model, self.drafter.model),
             (self.target.tokenizer, self.drafter.tokenizer),
         )
-        return MethodPair(*models, *tokenizers, shape, use_cache=True)
+        return MethodPair(*models, *tokenizers, shape, self.use_cache)
 
 
 def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
@@ -99,7 +101,9 @@ class Published:
         return PAIRS[name](self._load)
 
 
-def folders_pair(target: str | Path, drafter: str | Path, device: str, dtype: str) -> Pair:
+def folders_pair(
+    target: str | Path, drafter: str | Path, device: str, dtype: str, use_cache: bool = True
+) -> Pair:
     """A pair from two local folders, both of which are looked at before one is loaded.
 
     * raises `ValueError`: A folder is no whole model, a cache cannot be cropped, or the two do not
@@ -109,9 +113,12 @@ def folders_pair(target: str | Path, drafter: str | Path, device: str, dtype: st
     for name, folder in named.items():
         check_folder(folder, name)
     one, other = (load(folder, name, device, dtype) for name, folder in named.items())
+    pair = paired(one, other)
+    if not use_cache:
+        return replace(pair, name=f"{pair.name}, no cache", use_cache=False)
     for (name, folder), loaded in zip(named.items(), (one, other), strict=True):
         check_cache(f"{name} = {folder}", loaded.model)
-    return paired(one, other)
+    return pair
 
 
 Builder = Callable[[Callable[[str], Loaded]], Pair]

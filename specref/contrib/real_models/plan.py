@@ -22,7 +22,9 @@ Spoil: TypeAlias = Callable[[Drafts], Drafts]
 PLAIN = Setting()
 OTHERS = (Setting(temperature=0.7), Setting(top_k=50), Setting(top_p=0.9))
 LENIENT = 0.25
-BATCH, LENGTH = 8, 32
+BATCH, LENGTH = 16, 32
+"""One batch has the tokens of a row of the quick profile. The larger the faster: on one core a
+token of the published pairs took half the time in batches of 32 that it took in batches of 8."""
 
 
 @dataclass(frozen=True)

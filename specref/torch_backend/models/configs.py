@@ -97,7 +97,8 @@ def check_cache(name: str, model: "PreTrainedModel", *, trees: bool = False) -> 
         if holds:
             raise ValueError(
                 f"{name}: {type(model).__name__} has {reason}, so that its cache cannot be "
-                "cropped: pass use_cache=False, which reads every text again"
+                "cropped: pass use_cache=False (specref cross-check: --no-cache), which reads "
+                "every text again"
             )
     if (trees or SLIDING in kinds) and not takes_masks(model):
         raise ValueError(
