@@ -14,14 +14,13 @@ from specref.contrib.real_models.generating import Made, Proposal, ends_of
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.tally import Tally
+from specref.contrib.real_models.uncached import Branch, branch_logits, forced_logits
 from specref.torch_backend.methods import BLOCK
 from specref.torch_backend.statistics import Iteration
 
 HEAD = 4096
 """Bets are made on so many tokens, the likeliest by p + q, and on all others as one: of a
 vocabulary of 262,144 that is 1 % of the work, and the others have little mass to tell apart."""
-TOKENS = 32_768
-"""Of texts that are read in one pass; their logits are 270 MB for 2,048 ids in float32."""
 SHAPED, SAME = 200, 1e-9
 """How many rows of logits of a row of the table are shaped twice, and the total variation within
 which two laws of the same logits in float64 are one."""
@@ -54,36 +53,12 @@ class Spot:
         """Whether a draft was verified here, all before it being accepted."""
         return self.position < self.drafted
 
-
-@torch.inference_mode()
-def forced_logits(
-    model: torch.nn.Module, prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
-) -> Tensor:
-    """The logits that each token of each text was to be drawn by, from passes without a cache.
-
-    * `prompts`, `texts`: What is given, and what follows it.
-    * returns Tensor, shape (all tokens of `texts`, V): One text after the other.
-    """
-    found, device = [], next(model.parameters()).device
-    for batch in _batches(prompts, texts):
-        whole = [[*prompt, *text] for prompt, text in batch]
-        longest, first = max(map(len, whole)), min(len(prompt) for prompt, _ in batch) - 1
-        # What stands to the right of a text is not attended to.
-        ids = torch.tensor([row + [0] * (longest - len(row)) for row in whole], device=device)
-        logits = model(input_ids=ids, use_cache=False, logits_to_keep=longest - first).logits
-        for row, (prompt, text) in zip(logits, batch, strict=True):
-            start = len(prompt) - 1 - first
-            found.append(row[start : start + len(text)])
-    return torch.cat(found)
-
-
-def _batches(
-    prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
-) -> Iterator[list[tuple[Sequence[int], Sequence[int]]]]:
-    both = list(zip(prompts, texts, strict=True))
-    step = max(1, TOKENS // max(len(prompt) + len(text) for prompt, text in both))
-    for start in range(0, len(both), step):
-        yield both[start : start + step]
+    @property
+    def drafts(self) -> list[int]:
+        """The drafted tokens of its block."""
+        assert self.proposal is not None
+        found: list[int] = self.proposal.drafts.tokens[self.row, : self.drafted].tolist()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +94,10 @@ def judge(tally: Tally, made: Made, method: str, setting: Setting, target: Loade
             _compare_filters(tally, setting, logits, laws)
         text = Text(prompt, tokens, made.seeds[number], spots, laws)
         _judge_text(tally, text, rows, method)
-        for start in (spot for spot in spots if not spot.position):
-            _judge_block(tally, text, start, method, setting, target)
+        starts = [spot for spot in spots if not spot.position]
+        branches = _branches(text, starts, target.model) if method == BLOCK else {}
+        for start in starts:
+            _judge_block(tally, text, start, branches.get(start.index), method, setting, target)
     tally.texts += len(made.prompts)
     tally.iterations += len(generation.log)
     tally.target_forwards += generation.target_forwards
@@ -237,18 +214,33 @@ def _count(tally: Tally, spot: Spot, p: Tensor, q: Tensor) -> None:
     place.add(accepted, least, most)
 
 
+def _branches(text: Text, starts: Sequence[Spot], model: torch.nn.Module) -> dict[int, Tensor]:
+    """What was drafted at the blocks of a text, and the logits there: {index: logits}."""
+    drafted = [(start.index, start.drafts) for start in starts if start.proposal is not None]
+    branches = [Branch(index, tokens) for index, tokens in drafted]
+    logits = branch_logits(model, text.prompt, text.tokens, branches)
+    return {one.start: rows for one, rows in zip(branches, logits, strict=True)}
+
+
 def _judge_block(
-    tally: Tally, text: Text, start: Spot, method: str, setting: Setting, target: Loaded
+    tally: Tally,
+    text: Text,
+    start: Spot,
+    branch: Tensor | None,
+    method: str,
+    setting: Setting,
+    target: Loaded,
 ) -> None:
-    """Let the listing decide a block, too; of blocks verified jointly count the drafts."""
+    """Let the listing decide a block, too; of blocks verified jointly count the drafts.
+
+    * `branch`: The logits along the drafts of a block that is verified jointly.
+    """
     length = sum(spot.iteration == start.iteration for spot in text.spots)
     emitted = tuple(text.tokens[start.index : start.index + length])
     laws = {emitted[:k]: text.laws[start.index + k] for k in range(length)}
-    if method == BLOCK and start.proposal is not None:
-        drafted = start.proposal.drafts.tokens[start.row, : start.drafted].tolist()
-        context = [*text.prompt, *text.tokens[: start.index]]
-        rows = _on_host(forced_logits(target.model, [context], [[*drafted, 0]]))
-        laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(rows)}
+    if branch is not None:
+        drafted = start.drafts
+        laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(_on_host(branch))}
         _count_jointly(tally, start, drafted, laws)
     facts = Facts(
         laws,

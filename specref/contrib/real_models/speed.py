@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from specref.contrib.real_models.generating import LOOKAHEAD, Generator
-from specref.contrib.real_models.judging import forced_logits
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import Pair
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.transformers_side import Hugging, paths_of
+from specref.contrib.real_models.uncached import forced_logits
 
 GAP = 1e-3
 """Two logits of a cached and an uncached pass in float32 can change places within it."""
