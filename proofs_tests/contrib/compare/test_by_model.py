@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from proofs_tests.contrib.real_models.conftest import folders  # noqa: F401
 from specref.cli import main
+from specref.contrib.compare import by_model
 from specref.contrib.compare.by_model import judge_by_model
 from specref.contrib.compare.records import read_texts
 from specref.contrib.real_models.loading import load
@@ -60,6 +61,29 @@ def test_texts_of_the_model_pass_and_those_of_another_temperature_do_not(loaded,
     other = judged(loaded, path, Setting())
     assert other.report.lossy
     assert other.report.temperature < 1
+
+
+def test_texts_read_one_by_one_or_together_are_judged_alike(loaded, tmp_path, monkeypatch):
+    path = sampled(loaded, tmp_path / "t.jsonl", Setting(), texts=5)
+    lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    for number, one in enumerate(lines):  # of several lengths, after several prompts
+        one |= {"prompt_id": number, "prompt_token_ids": PROMPT[: 1 + number % 3]}
+        one["token_ids"] = one["token_ids"][: 5 + number]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    together = judged(loaded, path, Setting())
+    monkeypatch.setattr(by_model, "LOGITS", 1)
+    alone = judged(loaded, path, Setting())
+    assert (alone.texts, alone.report.tokens) == (5, 35)
+    assert together.report.surprise == pytest.approx(alone.report.surprise, abs=1e-5)
+    assert together.report.log10_evidence == pytest.approx(alone.report.log10_evidence, abs=1e-4)
+
+
+def test_the_time_ends_it(loaded, tmp_path):
+    path = sampled(loaded, tmp_path / "t.jsonl", Setting(), texts=3)
+    found = judge_by_model(
+        read_texts(path), loaded, Setting(), 1e-9, 0.01, lambda _: None, seconds=0
+    )
+    assert (found.texts, found.given) == (1, 3)
 
 
 def test_a_token_that_the_declared_filter_excludes_is_impossible(loaded, tmp_path):

@@ -57,7 +57,7 @@ def test_a_file_by_the_model_has_the_form() -> None:
     from specref.contrib.compare.report import model_record
 
     report = EntropyReport(9, 1.0, 1.1, -0.2, 1e-9, 0.3, 1.0, None)
-    found = ByModel(report, 4, 0, (0.5, None), {"raw": 2, "processed": 1}, 3)
+    found = ByModel(report, 4, 4, 0, (0.5, None), {"raw": 2, "processed": 1}, 3)
     told = json.loads(as_json({"by_model": model_record(found)}))
     assert problems("compare", told) == []
     del told["by_model"]["stages"]

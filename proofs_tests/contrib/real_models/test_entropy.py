@@ -60,6 +60,14 @@ def test_bets_are_the_exponential_martingale_of_surprise() -> None:
         assert np.abs(observed([p], [token]).log_wealth - expected).max() < 1e-12
 
 
+def test_what_a_bet_is_expected_to_win_is_the_relative_entropy_of_its_law() -> None:
+    p = np.array([0.1, 0.2, 0.7])
+    powered = p ** (1 - STAKES[:, None])
+    law = powered / powered.sum(axis=1, keepdims=True)
+    expected = (law * np.log(law / p)).sum(axis=1)
+    assert np.abs(observed([p], [0]).expected - expected).max() < 1e-12
+
+
 def false_alarms(temperature: float) -> int:
     p = rows(80, 20, 0)
     alarms = 0

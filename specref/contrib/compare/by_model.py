@@ -6,11 +6,10 @@ mean 0, and bets on flatter and sharper texts are fair (`EntropyMartingale`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from specref.arrays import Floats
 from specref.contrib.compare.records import Texts
@@ -23,6 +22,9 @@ from specref.contrib.real_models.uncached import forced_logits
 
 FIND = 1.25
 """A pass needs so many tokens that texts of this temperature, or its inverse, would be found."""
+LOGITS = 2**24
+"""Of the texts that the model reads at once, 64 MiB of them, so that few texts are read in vain
+where the first ones decide."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class ByModel:
     Attributes
     ----------
     report : EntropyReport
-    texts : int
-        Those that were read until the verdict.
+    texts, given : int
+        Those that were read until the verdict, or the end of the time; and all.
     at_cut : int
         Tokens that the declared filter excludes by no more than rounding; not judged.
     finds : tuple of (float or None)
@@ -46,6 +48,7 @@ class ByModel:
 
     report: EntropyReport
     texts: int
+    given: int
     at_cut: int
     finds: tuple[float | None, float | None]
     stages: dict[str, int]
@@ -65,8 +68,9 @@ def judge_by_model(
     alpha: float,
     tolerance: float,
     advance: Callable[[int], None],
+    seconds: float = math.inf,
 ) -> ByModel:
-    """Judge texts one after the other, until they are lossy or all are read.
+    """Judge texts one after the other, until they are lossy, all are read, or the time is over.
 
     Parameters
     ----------
@@ -80,6 +84,8 @@ def judge_by_model(
         Of a false LOSSY; and nats between a reported log-probability and the model's.
     advance : callable
         Told after each text how many tokens it had.
+    seconds : float
+        The bets are fair whenever they end, so that the time may end them.
 
     Raises
     ------
@@ -87,29 +93,44 @@ def judge_by_model(
         A prompt is missing, or has ids that the model lacks.
     """
     contexts = _contexts(texts, loaded)
-    bets, gains = EntropyMartingale(alpha), np.zeros(len(STAKES))
+    bets, ends = EntropyMartingale(alpha), time.monotonic() + seconds
     stages, reported, at_cut, read = dict.fromkeys(STAGES, 0), 0, 0, 0
-    for number, prompt in enumerate(texts.prompts.tolist()):
-        start, end = texts.starts[number : number + 2].tolist()
-        ids = texts.tokens[start:end].tolist()
-        logits = forced_logits(loaded.model, [contexts[prompt]], [ids]).double().cpu().numpy()
+    for ids, logs, logits in _read(texts, contexts, loaded):
         read += 1
-        for place, (token, row) in enumerate(zip(ids, logits, strict=True)):
-            raw, law = Setting().law(row), setting.law(row)
-            if texts.logprobs is not None and not math.isnan(texts.logprobs[start + place]):
+        for token, log, row in zip(ids, logs, logits, strict=True):
+            law = setting.law(row)
+            if not math.isnan(log):
                 reported += 1
-                for stage, one in zip(STAGES, (raw, law), strict=True):
+                for stage, one in zip(STAGES, (Setting().law(row), law), strict=True):
                     known = math.log(one[token]) if one[token] > 0 else -math.inf
-                    stages[stage] += abs(known - texts.logprobs[start + place]) <= tolerance
+                    stages[stage] += abs(known - log) <= tolerance
             if law[token] <= 0 and row[token] > row[law > 0].min() - CUT:
                 at_cut += 1
                 continue
             bets.observe(law, token)
-            gains += _gains(law)
         advance(len(ids))
-        if bets.tokens and bets.report().lossy:
+        if (bets.tokens and bets.report().lossy) or time.monotonic() > ends:
             break
-    return ByModel(bets.report(), read, at_cut, _finds(gains, alpha), stages, reported)
+    finds = _finds(bets.expected, alpha)
+    return ByModel(bets.report(), read, len(texts), at_cut, finds, stages, reported)
+
+
+def _read(
+    texts: Texts, contexts: Sequence[Sequence[int]], loaded: Loaded
+) -> Iterator[tuple[list[int], list[float], Floats]]:
+    """The tokens of each text, what is reported of each, and its row of logits by the model."""
+    size = int(loaded.model.config.get_text_config().vocab_size)
+    step = max(1, LOGITS // (size * int(texts.lengths.max())))
+    for first in range(0, len(texts), step):
+        chosen = range(first, min(first + step, len(texts)))
+        places = [slice(*texts.starts[one : one + 2].tolist()) for one in chosen]
+        ids = [texts.tokens[place].tolist() for place in places]
+        prompts = [contexts[one] for one in texts.prompts[chosen.start : chosen.stop].tolist()]
+        logits = forced_logits(loaded.model, prompts, ids).double().cpu().numpy()
+        start = texts.starts[first]
+        for place, one in zip(places, ids, strict=True):
+            logs = [math.nan] * len(one) if texts.logprobs is None else texts.logprobs[place]
+            yield one, list(logs), logits[place.start - start : place.stop - start]
 
 
 def _contexts(texts: Texts, loaded: Loaded) -> list[Sequence[int]]:
@@ -131,15 +152,6 @@ def _contexts(texts: Texts, loaded: Loaded) -> list[Sequence[int]]:
     if highest >= size:
         raise ValueError(f"{texts.name}: it has the token {highest}, and the model {size} ids")
     return found
-
-
-def _gains(law: Floats) -> Floats:
-    """What each bet is expected to win on a token if its own temperature is right."""
-    log_p = np.log(law[law > 0])
-    tilted = np.outer(1 - STAKES, log_p)
-    tilted -= tilted.max(axis=1, keepdims=True)
-    log_r = tilted - np.log(np.exp(tilted).sum(axis=1, keepdims=True))
-    return np.asarray((np.exp(log_r) * (log_r - log_p)).sum(axis=1))
 
 
 def _finds(gains: Floats, alpha: float) -> tuple[float | None, float | None]:

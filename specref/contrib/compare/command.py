@@ -1,5 +1,6 @@
 """``specref compare``: two files of texts, with speculation and without."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--top-k", type=click.IntRange(min=1), help="Declared.")
 @click.option("--top-p", type=float, help="Declared.")
+@click.option("--time-limit", type=float, help="Seconds for --model; then the rest is not read.")
 @click.option("--device", default="cpu", show_default=True, help="For --model.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY, in all.")
 @click.option("--seed", default=0, show_default=True, help="Of the shuffle that pairs texts.")
@@ -56,6 +58,7 @@ def compare_command(
     temperature: float,
     top_k: int | None,
     top_p: float | None,
+    time_limit: float | None,
     device: str,
     alpha: float,
     seed: int,
@@ -80,7 +83,7 @@ def compare_command(
 
     Texts are to be independent draws: one seed for all prompts is not enough. Every text that was
     drawn has to be in its file, and their number must not depend on what is in them. 100,000
-    texts take seconds.
+    texts take seconds; a model takes as long as it reads, or --time-limit.
 
     Exit codes: 0 no difference, and none above --within (by a model: nothing, and temperature
     0.8 or 1.25 would have been found); 1 lossy, or log-probabilities that differ; 2
@@ -90,7 +93,7 @@ def compare_command(
     Examples:
       specref compare spec.jsonl plain.jsonl
       specref compare spec.jsonl.gz plain.jsonl.gz --max-tokens 16
-      specref compare spec.jsonl --model ./my-model --temperature 0.7
+      specref compare spec.jsonl --model ./my-model --temperature 0.7 --time-limit 300
     """
     from specref.contrib.compare.checking import Judging, judged, read_file
     from specref.contrib.compare.records import STDIN
@@ -119,7 +122,7 @@ def compare_command(
         heads.append(found.head)
         codes.add(found.exit_code)
     if model is not None:
-        by_model = _by_model(files[0].texts, model, device, judging)
+        by_model = _by_model(files[0].texts, model, device, judging, time_limit or math.inf)
         parts.append(model_report(by_model, spec))
         records |= {"by_model": model_record(by_model)}
         lossy = by_model.report.lossy
@@ -134,7 +137,9 @@ def compare_command(
     leave(VIOLATED if VIOLATED in codes else max(codes))
 
 
-def _by_model(texts: "Texts", folder: str, device: str, judging: "Judging") -> "ByModel":
+def _by_model(
+    texts: "Texts", folder: str, device: str, judging: "Judging", seconds: float
+) -> "ByModel":
     from specref.contrib.compare.by_model import judge_by_model
     from specref.contrib.engines.quiet_transformers import errors_only
     from specref.contrib.real_models.loading import load
@@ -143,7 +148,7 @@ def _by_model(texts: "Texts", folder: str, device: str, judging: "Judging") -> "
         loaded = load(folder, "model", device)
     with progress(len(texts.tokens), "tokens") as advance:
         return judge_by_model(
-            texts, loaded, judging.setting, judging.alpha, judging.tolerance, advance
+            texts, loaded, judging.setting, judging.alpha, judging.tolerance, advance, seconds
         )
 
 

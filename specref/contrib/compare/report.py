@@ -158,8 +158,9 @@ def model_report(found: "ByModel", name: str) -> RenderableType:
     report = found.report
     head = f"{name} does not have the model's distribution."
     parts = [f"LOSSY: {head}" if report.lossy else f"NOTHING FOUND in {name} by the model."]
+    of = "" if found.texts == found.given else f" (the first of {found.given:,})"
     parts.append(
-        f"{report.tokens:,} tokens of {found.texts:,} texts: {report.surprise:.3f} nats of "
+        f"{report.tokens:,} tokens of {found.texts:,} texts{of}: {report.surprise:.3f} nats of "
         f"surprise a token, {report.entropy:.3f} expected (z {report.z:+.1f}). Bets have won "
         f"10^{report.log10_evidence:.1f}; 10^{-math.log10(report.alpha):.0f} decides, wrongly so "
         f"with probability {report.alpha:g}."

@@ -34,7 +34,8 @@ _OF_TWO = {
 # By hand, as the class itself, `by_model.ByModel`, comes with torch.
 _BY_MODEL = record(
     report=form_of(EntropyReport),
-    texts=said("Those that were read until the verdict.", WHOLE),
+    texts=said("Those that were read until the verdict, or the end of the time.", WHOLE),
+    given=said("All texts of the file.", WHOLE),
     at_cut=said("Tokens that the declared filter excludes by no more than rounding.", WHOLE),
     finds=said(
         "The nearest temperatures below and above 1 that so many tokens are expected to find.",

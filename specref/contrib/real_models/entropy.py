@@ -79,6 +79,7 @@ class EntropyMartingale:
 
     * `alpha`: The probability that a text from p is ever called lossy, however often one looks.
     * `log_wealth`: Logarithm of the wealth of the bet on each of `STAKES`.
+    * `expected`: What it would be on average, if each text were the one that is bet on.
     * `impossible`: The first token that p excludes.
     * raises `ValueError`: `alpha` is not in (0, 1).
 
@@ -96,6 +97,7 @@ class EntropyMartingale:
         self.alpha, self.tokens = alpha, 0
         self.impossible: str | None = None
         self.log_wealth = np.zeros(len(STAKES))
+        self.expected = np.zeros(len(STAKES))
         self._peak = 0.0
         self._surprise = self._entropy = self._variance = 0.0
 
@@ -120,11 +122,13 @@ class EntropyMartingale:
         if not row[index]:
             self.impossible = self.impossible or f"token {index} at {self.tokens - 1}"
             return
-        log_p = np.log(row[row > 0] / row.sum())
+        law = row[row > 0] / row.sum()
+        log_p = np.log(law)
         surprise = -math.log(row[index] / row.sum())
-        self.log_wealth += STAKES * surprise - _log_sums(log_p)
+        log_sums, means = _tilted(law, log_p)
+        self.log_wealth += STAKES * surprise - log_sums
+        self.expected -= STAKES * means + log_sums  # the relative entropy of r to p
         self._peak = max(self._peak, log_mean(self.log_wealth))
-        law = np.exp(log_p)
         entropy = -float(law @ log_p)
         self._surprise += surprise
         self._entropy += entropy
@@ -152,11 +156,18 @@ class EntropyMartingale:
         )
 
 
-def _log_sums(log_p: Floats) -> Floats:
-    """The logarithm of sum_y p(y)^(1 - l), for each stake l."""
-    highest = log_p.max()
-    sums = np.exp(np.outer(1 - STAKES, log_p - highest)).sum(axis=1)
-    return np.asarray((1 - STAKES) * highest + np.log(sums))
+def _tilted(p: Floats, log_p: Floats) -> tuple[Floats, Floats]:
+    """For each stake l, with r = p^(1 - l) / Z: log Z, and the mean of log p under r."""
+    powers = np.empty((len(STAKES), len(p)))  # p^-l: one exponential, since it is what takes long
+    one = np.exp(-0.01 * log_p)
+    two = one * one
+    five = two * two * one
+    ten = five * five
+    quarter = ten * ten * five
+    powers[::2] = quarter * quarter, quarter, ten, five, two, one
+    np.divide(1, powers[::2], out=powers[1::2])
+    sums = powers @ p
+    return np.log(sums), powers @ (p * log_p) / sums
 
 
 def _check(p: Floats, token: int) -> None:
