@@ -62,14 +62,15 @@ def text_of(first, rng, bug, speculate, greedy=False, length=LENGTH):
 
 
 def answered(asked, bug, speculate, form) -> dict[str, Any]:
-    """The answer to a request; `form` is that of "ids", "content" or "words"."""
+    """The answer to a request; `form` is that of "ids", "content", "chat" or "words"."""
     if form == "content" and not isinstance(asked.get("logprobs", True), bool):
         return {"error": "logprobs must be of type bool"}
     speculate = speculate and asked.get("drafts", 1) != 0
     seed = 1 if bug == "one seed" and speculate else asked["seed"]
     rng = np.random.default_rng([seed, speculate])
     greedy = asked.get("temperature") == 0
-    tokens, rows, drafted = text_of(len(asked["prompt"]), rng, bug, speculate, greedy)
+    prompt = asked["messages"][0]["content"] if form == "chat" else asked["prompt"]
+    tokens, rows, drafted = text_of(len(prompt), rng, bug, speculate, greedy)
     with np.errstate(divide="ignore"):
         logs = [np.log(row) for row in rows]
     own = [float(row[token]) for row, token in zip(logs, tokens, strict=True)]
@@ -90,6 +91,13 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
     elif form == "content":
         pairs = zip(tokens, own, strict=True)
         choice["logprobs"] = {"content": [{"id": x, "logprob": value} for x, value in pairs]}
+    elif form == "chat":
+        choice = {"message": {"role": "assistant", "content": choice.pop("text")}, **choice}
+        choice["logprobs"] = {
+            "content": [
+                {"token": word, "logprob": value} for word, value in zip(words, own, strict=True)
+            ]
+        }
     answer: dict[str, Any] = {"choices": [choice], "usage": {"completion_tokens": len(tokens)}}
     answer["counted"] = drafted
     if form == "ids":
@@ -120,7 +128,9 @@ def serving(
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 status = failures.pop() if failures else 200
-            answer = answered(asked, bug, speculate, form)
+            missing = form == "chat" and not self.path.endswith("/chat/completions")
+            status = 404 if missing else status
+            answer = {"error": 0} if missing else answered(asked, bug, speculate, form)
             drafted.append(answer.pop("counted", 0))
             half = status == 0
             if "error" in answer or status not in (0, 200):

@@ -1,7 +1,7 @@
 """`specref check URL`: collected, judged and shown in one command, by a server of ours.
 
-alpha is 1e-9. Power: 120 texts of 6 tokens of each of 3 prompts find permuted drafts with log10 p
-of -20 or less at other seeds.
+alpha is 1e-9, shared by looks. Power: 120 texts of 6 tokens of each of 3 prompts find permuted
+drafts with log10 p of -20 or less at other seeds.
 """
 
 import json
@@ -38,12 +38,10 @@ OFF = ("--off", "drafts=0")
 def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     report = tmp_path / "report.json"
     with serving(cut=2, fail=[500]) as url:
-        result = check(
-            url, *OFF, "--logprobs", "processed", "--json", str(report), "--workers", "4"
-        )
+        result = check(url, *OFF, "--logprobs", "processed", "--json", str(report), texts=48)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("NO DIFFERENCE")
-    assert "378 requests of 3 prompts" in result.stderr
+    assert "306 requests of 3 prompts" in result.stderr
     assert "GREEDY  3 of 3 texts at temperature 0 are equal" in result.output
     assert "SEEDS  asked for again, with speculation: 6 of 6 came again" in result.output
     assert_fits("compare", report.read_text())
@@ -54,7 +52,7 @@ def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     whole = file.read_text()
     file.write_text(whole[:-40])  # a process that was killed
     with serving() as url:
-        again = check(url, *OFF)
+        again = check(url, *OFF, texts=48)
     assert again.exit_code == 0
     assert "texts of an earlier run are in" in again.stderr
     assert sorted(map(kept, file.read_text().splitlines())) == sorted(
@@ -67,11 +65,23 @@ def kept(line):
     return record["prompt_id"], record["seed"], record["token_ids"]
 
 
-def test_a_lossy_server_is_found(check):
+def test_a_lossy_server_is_found_before_all_texts_have_come(check, tmp_path):
     with serving("permuted drafts") as url:
-        result = check(url, *OFF, texts=120)
+        result = check(url, *OFF, "--within", "0.1", texts=240)
     assert result.exit_code == 1
     assert result.stdout.startswith("LOSSY")
+    assert 3 * 30 <= len((tmp_path / "texts" / "on.jsonl").read_text().splitlines()) < 3 * 240
+
+
+def test_looks_share_alpha_and_say_what_is_found_so_far(check, tmp_path):
+    report = tmp_path / "report.json"
+    with serving() as url:
+        result = check(url, *OFF, "--within", "0.01", "--json", str(report), texts=100)
+    assert json.loads(report.read_text())["alpha"] == 1e-9 / 3
+    assert "GREEDY  3 of 3 texts at temperature 0 are equal" in result.stderr
+    told = [line for line in result.stderr.splitlines() if "texts of each prompt: " in line]
+    assert [line.partition(" texts")[0] for line in told] == ["After 25", "After 50"]
+    assert all("INCONCLUSIVE" in line for line in told)
 
 
 def test_a_field_that_the_server_ignores_is_no_pass(check):
@@ -97,6 +107,14 @@ def test_drafts_on_a_page_of_counters_are_read_if_asked_for(check):
         told = result.stdout.partition("with speculation: ")[2].split(";")[0]
         assert int(told.replace(",", "")) > 300
         assert check(url, "--plain", plain, "--metrics").exit_code == 0  # nothing new is drafted
+
+
+def test_a_server_of_chats_alone_is_asked_for_chats(check):
+    with serving("permuted drafts", form="chat") as url:
+        result = check(url, *OFF, "--within", "0.1", texts=120)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("LOSSY")
+    assert "has no /completions: chats are asked for" in " ".join(result.stderr.split())
 
 
 def test_texts_at_temperature_0_are_held_against_each_other(check):

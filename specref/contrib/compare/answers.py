@@ -52,8 +52,12 @@ def record_of(
     >>> found = record_of({"choices": [{"text": "a b", "finish_reason": "stop"}]}, "x", 1)
     >>> found["token_ids"], found["unit"]
     ([1756872259, 2011248169], 'words')
+    >>> record_of({"choices": [{"message": {"content": "a"}}]}, "x", 1)["token_ids"]
+    [1756872259]
     """
     choice = answer["choices"][0]
+    if "message" in choice:  # of a chat
+        choice = choice | {"text": choice["message"].get("content") or ""}
     entries = list(_entries(choice.get("logprobs") or {}))
     unit, ids = _tokens(choice, entries)
     found: dict[str, Any] = {"prompt_id": prompt, "prompt": prompt, "seed": seed}

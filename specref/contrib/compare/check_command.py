@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from specref.contrib.compare.checking import (
     SPEC,
     Judging,
     declared_setting,
+    greedy_in,
     judged_folder,
     note_drafts,
 )
@@ -31,17 +33,22 @@ from specref.contrib.compare.server import (
     collect,
     drafted_so_far,
 )
-from specref.contrib.compare.speculation import Drafts, speculation
+from specref.contrib.compare.speculation import Drafts, Exercised, speculation
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
+from specref.statistics.campaign.verdict import Verdict
 
 APART = 1_000_000
 """Between the seeds of the two sides: under equal ones texts may be equal, and no draws of two."""
 GREEDY_TOKENS, AGAIN = 32, 2
 LEAST = 25
 """Texts of a prompt, however slow the server is."""
-ROOM = 1.7
-"""Pairs for a certificate, beside what it takes if both samples are equal: chance takes some."""
+ROOM = 8
+"""Pairs for a certificate of 256 equally frequent tokens, beside what it takes if both samples
+are equal: chance takes the rest. Fewer tokens need less, as an earlier look says."""
+LOOKS = (1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Shares of the texts after which they are judged, each at its part of alpha: which were settled
+before any text came."""
 
 
 UNCOUNTED = (
@@ -62,7 +69,7 @@ UNCOUNTED = (
     "--minutes",
     default=8.0,
     show_default=True,
-    help="As many texts as this allows, at most those that --within needs.",
+    help="As many texts as this allows; fewer if they decide.",
 )
 @click.option("--folder", default="specref-texts", show_default=True, help="Keeps what has come.")
 @click.option("--metrics", is_flag=True, help="Read counts of drafts from the page /metrics, too.")
@@ -100,7 +107,9 @@ def check_server(
     Off is another server (--plain URL), or a field of the request (--off NAME=VALUE). It says the
     cost first, and asks for completions of short prompts at the declared settings, for texts at
     temperature 0, and for some texts again under their seeds. Nothing but the given addresses is
-    called. What has come is kept; the same command goes on where it was.
+    called. What has come is kept; the same command goes on where it was. An eighth, a quarter and
+    a half of the texts are judged as they come: the first verdict that is not inconclusive ends
+    the run. These looks share --alpha.
 
     Servers ignore fields that they do not know. If their answers do not count drafted tokens on
     the one side, and none on the other, the verdict says so, and is no pass.
@@ -130,35 +139,38 @@ def check_server(
     paces = [seconds for seconds, _ in tried]
     if speculation(tried[0][1], tried[1][1]).drafted[0] is None and not metrics:
         click.echo(UNCOUNTED, err=True)
-    most = math.ceil(ROOM * (10 / 9) * math.log(2 * 11 / alpha) / within**2 / len(prompts))
+    room = math.log(2 * 11 * len(LOOKS) / alpha)
+    most = math.ceil(ROOM * (10 / 9) * room / within**2 / len(prompts))
     each = sum(paces) * len(prompts)
     number = texts or max(LEAST, min(most, int(60 * minutes / each)))
+    looks = [one for one in (math.ceil(number * part) for part in LOOKS) if one >= LEAST]
+    looks = sorted({*looks, number})
     asked = 2 * len(prompts) * (number + AGAIN + 1)
     tokens = 2 * len(prompts) * ((number + AGAIN) * request.max_tokens + GREEDY_TOKENS)
+    takes = each * (number + AGAIN + GREEDY_TOKENS / request.max_tokens) / 60
     click.echo(
-        f"{asked:,} requests of {len(prompts)} prompts, at most {tokens:,} tokens, about "
-        f"{each * (number + AGAIN + GREEDY_TOKENS / request.max_tokens) / 60:.1f} minutes at "
-        f"{workers} requests at the same time; {place} keeps what has come.",
+        f"At most {asked:,} requests of {len(prompts)} prompts, {tokens:,} tokens, about "
+        f"{takes:.1f} minutes at {workers} requests at the same time, the first verdict after "
+        f"{takes * looks[0] / number:.1f}; {place} keeps what has come.",
         err=True,
     )
     _tell_kept(place)
-    with progress(asked, "texts") as advance:
-        for number_of_side, (side, one) in enumerate(zip((SPEC, PLAIN), sides, strict=True)):
-            before = drafted_so_far(one) if metrics else None
-            asking = partial(
-                collect,
-                prompts=prompts,
-                workers=workers,
-                first_seed=seed + APART * number_of_side,
-                advance=advance,
-            )
-            _collect(one, side, place, number, asking)
-            after = drafted_so_far(one) if metrics else None
-            if before is not None and after is not None:
-                note_drafts(place, side, after - before)
     setting = declared_setting(request.settings)
-    judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
-    checked = judged_folder(place, judging)
+    judging = Judging(alpha / len(looks), within, logprob_tolerance, seed, setting, logprobs)
+    with progress(asked, "texts") as advance:
+        asking = partial(collect, prompts=prompts, workers=workers, advance=advance)
+        both = list(zip((seed, seed + APART), (SPEC, PLAIN), sides, strict=True))
+        for first, side, one in both:
+            _collect_beside(one, side, place, first, min(AGAIN, number), asking)
+        advance(0, line=f"GREEDY  {greedy_in(place, logprob_tolerance)}")
+        for before, look in pairwise([0, *looks]):
+            for first, side, one in both:
+                _collect(one, side, place, range(first + before, first + look), metrics, asking)
+            checked = judged_folder(place, judging)
+            found = checked.comparison.verdict != Verdict.INCONCLUSIVE
+            if found or checked.exercised == Exercised.NO or look == number:
+                break
+            advance(0, line=f"After {look:,} texts of each prompt: {checked.head}")
     if quiet:
         click.echo(checked.head)
     else:
@@ -169,17 +181,30 @@ def check_server(
 
 
 def _collect(
-    request: Request, side: str, place: Path, number: int, asking: Callable[..., int]
-) -> None:
-    """All texts of one side: so many for each prompt, and those that should equal others."""
+    request: Request, side: str, place: Path, seeds: range, metrics: bool,
+    asking: Callable[..., int],
+) -> None:  # fmt: skip
+    """Texts of one side, with the server's own count of drafts if it is asked for."""
+    before = drafted_so_far(request) if metrics else None
+    asking(request, texts=len(seeds), first_seed=seeds.start, path=place / f"{side}.jsonl")
+    after = drafted_so_far(request) if metrics else None
+    if before is not None and after is not None:
+        note_drafts(place, side, after - before)
+
+
+def _collect_beside(
+    request: Request, side: str, place: Path, first_seed: int, again: int,
+    asking: Callable[..., int],
+) -> None:  # fmt: skip
+    """Texts that should equal others, and lists of tokens where these have a field."""
     greedy = replace(
         request,
         max_tokens=max(GREEDY_TOKENS, request.max_tokens),
         settings={**request.settings, "temperature": 0},
     )
+    asking = partial(asking, first_seed=first_seed)
     asking(greedy, texts=1, path=place / f"greedy-{side}.jsonl")
-    asking(request, texts=number, path=place / f"{side}.jsonl")
-    asking(request, texts=AGAIN, path=place / f"again-{side}.jsonl")
+    asking(request, texts=again, path=place / f"again-{side}.jsonl")
     if request.form.get("logprobs") is True:  # its lists have a field of their own
         listed = replace(request, settings={**request.settings, "top_logprobs": LIKELIEST})
         with suppress(RefusedError):

@@ -195,10 +195,8 @@ def judged_folder(folder: Path, judging: Judging) -> Checked:
     found = judged(files[0], files[1], judging)
     kinds = {
         kind: [by_seed(folder / f"{kind}{side}.jsonl") for side in (SPEC, PLAIN)]
-        for kind in ("", "again-", "greedy-")
+        for kind in ("", "again-")
     }
-    at_zero = [_by_prompt(one) for one in kinds["greedy-"]]
-    greedy = greedy_agreement(at_zero[0], at_zero[1], judging.tolerance)
     on, off = map(seeds_of, kinds[""], kinds["again-"])
     lists = [folder / f"lists-{side}.jsonl" for side in (SPEC, PLAIN)]
     more = [read_file(str(one), judging).reported for one in lists if one.exists()]
@@ -207,9 +205,15 @@ def judged_folder(folder: Path, judging: Judging) -> Checked:
         found.logprobs,
         (*found.reported, *(one for one in more if one is not None)),
         speculation(files[0].drafts, files[1].drafts),
-        greedy,
+        greedy_in(folder, judging.tolerance),
         (on, off),
     )
+
+
+def greedy_in(folder: Path, tolerance: float) -> Greedy:
+    """The texts at temperature 0 of a folder, held against each other."""
+    on, off = (_by_prompt(by_seed(folder / f"greedy-{side}.jsonl")) for side in (SPEC, PLAIN))
+    return greedy_agreement(on, off, tolerance)
 
 
 def _by_prompt(side: Records) -> Records:

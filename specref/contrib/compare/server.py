@@ -16,12 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from specref.contrib.compare.answers import number_of, record_of
 
 RETRIES = 5
 PAUSE = 0.5  # seconds before the first repetition, doubled each time
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504)
-REFUSED = (400, 422)
+REFUSED, MISSING = (400, 422), (404, 405, 501)
 LIKELIEST = 5
 FORMS: tuple[Mapping[str, Any], ...] = (
     {"logprobs": LIKELIEST, "return_token_ids": True},
@@ -30,6 +32,12 @@ FORMS: tuple[Mapping[str, Any], ...] = (
     {},
 )
 """Ways to ask for log-probabilities and ids; a server that refuses one is asked in the next."""
+CHATS: tuple[Mapping[str, Any], ...] = (
+    {"logprobs": True, "top_logprobs": LIKELIEST, "return_token_ids": True},
+    {"logprobs": True, "top_logprobs": LIKELIEST},
+    {},
+)
+"""The same of a server that has no completions, but chats."""
 DRAFTED = re.compile(r"^\S*draft_tokens_total(?:{.*})? (\S+)", re.MULTILINE)
 """A counter of drafted tokens, as vLLM and llama.cpp have it on their page /metrics."""
 PROMPTS: tuple[str, ...] = (
@@ -49,6 +57,10 @@ class RefusedError(OSError):
     """A server does not take a request."""
 
 
+class MissingError(OSError):
+    """An address has nothing of the kind."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What every request of a run has in common.
@@ -66,7 +78,9 @@ class Request:
     key : str or None
         Sent as a bearer token.
     form : mapping
-        One of `FORMS`.
+        One of `FORMS`, or of `CHATS`.
+    chat : bool
+        Whether a prompt is sent as the first message of a chat.
     """
 
     url: str
@@ -76,10 +90,11 @@ class Request:
     answers_within: float = 60.0
     key: str | None = None
     form: Mapping[str, Any] = field(default_factory=lambda: FORMS[0])
+    chat: bool = False
 
     def check(self) -> None:
         """Raise `ValueError` for an address that is none."""
-        taken = {"prompt", "seed", "n", "stream"} & set(self.settings)
+        taken = {"prompt", "messages", "seed", "n", "stream"} & set(self.settings)
         if taken:
             raise ValueError(f"--field {min(taken)}: collect sets it itself")
         if not re.match(r"https?://[^/]+", self.url):
@@ -99,32 +114,40 @@ class Request:
             As `send`, for the last form.
         """
         self.check()
-        for form in FORMS[FORMS.index(self.form) : -1]:
+        forms = CHATS if self.chat else FORMS
+        for form in forms[forms.index(self.form) :]:
             one = replace(self, form=form)
             try:
                 one.send(prompt, 0)
             except RefusedError:
-                continue
-            return one
-        last = replace(self, form=FORMS[-1])
-        last.send(prompt, 0)
-        return last
+                if form == forms[-1]:
+                    raise
+            except MissingError:
+                if self.chat:
+                    raise
+                chat = replace(self, chat=True, form=CHATS[0]).fitted(prompt)
+                click.echo(f"{self.url} has no /completions: chats are asked for.", err=True)
+                return chat
+            else:
+                return one
+        raise AssertionError("the last form returns or raises")
 
     def send(self, prompt: str, seed: int) -> dict[str, Any]:
         """One completion.
 
         Raises
         ------
-        RefusedError
-            The server does not take the request.
+        RefusedError, MissingError
+            The server does not take the request, or has nothing at that address.
         OSError
             It cannot be reached, or answers with an error or half an answer, again and again.
         ValueError
             The answer is no completion.
         """
+        messages = {"messages": [{"role": "user", "content": prompt}]}
         body = {
             "model": self.model,
-            "prompt": prompt,
+            **(messages if self.chat else {"prompt": prompt}),
             "max_tokens": self.max_tokens,
             "seed": seed_of(prompt, seed),
             **self.form,
@@ -133,7 +156,8 @@ class Request:
         headers = {"Content-Type": "application/json"}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key}"
-        url = f"{self.url.rstrip('/')}/completions"
+        url = f"{self.url.rstrip('/')}/{'chat/' * self.chat}completions"
+        at = f"{url} (prompt {prompt[:40]!r}, seed {seed})"
         for attempt in range(RETRIES + 1):
             asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
             started = time.monotonic()
@@ -142,22 +166,22 @@ class Request:
                     given = json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
-                if error.code in REFUSED:
-                    raise RefusedError(f"{url}: HTTP {error.code}: {said}") from None
                 if error.code not in BUSY or attempt == RETRIES:
-                    raise OSError(f"{url}: HTTP {error.code}: {said}") from None
+                    kind = RefusedError if error.code in REFUSED else OSError
+                    kind = MissingError if error.code in MISSING else kind
+                    raise kind(f"{at}: HTTP {error.code}: {said}") from None
             except (http.client.HTTPException, OSError, ValueError) as error:
                 # A `ValueError` is JSON that ends too early: the connection was closed.
                 if attempt == RETRIES:
                     reason = getattr(error, "reason", error)
-                    raise OSError(f"{url}: {reason}, {RETRIES + 1} times") from None
+                    raise OSError(f"{at}: {reason}, {RETRIES + 1} times") from None
             else:
                 took = round(time.monotonic() - started, 4)
                 try:
                     found = record_of(given, prompt, seed, LIKELIEST)
                 except (LookupError, TypeError, AttributeError, ValueError) as error:
                     raise ValueError(
-                        f"{url}: {error!r}: the answer is no completion: {str(given)[:200]}"
+                        f"{at}: {error!r}: the answer is no completion: {str(given)[:200]}"
                     ) from None
                 return found | {"settings": self.mark, "seconds": took}
             time.sleep(PAUSE * 2**attempt)
@@ -224,13 +248,13 @@ def collect(
     request.check()
     _end_with_a_line(path)
     known = set(_known(path, request.mark))
-    advance(len(known))
     wanted = [
         (prompt, seed)
         for seed in range(first_seed, first_seed + texts)
         for prompt in prompts
         if (prompt, seed) not in known
     ]
+    advance(texts * len(prompts) - len(wanted))
     if not wanted:
         return 0
     request, came = request.fitted(prompts[0]), 0
