@@ -51,10 +51,11 @@ EXAMPLES = """
 Statements of other papers whose rules are here (Sun et al. 2024, SpecTr, SpecInfer, …) were not
 examined one by one. Tests are named by the row, and on the site by the page of its source.
 All need `pip install -e '.[strategies,pytest]'`. The first line runs those of row H5.2, and with
-another file and number those of another row; the others show what some rows state:
+another file and number those of another row; the others show what some rows state. Of a vocabulary
+whose [package](records/vocabularies.md) is not installed `specref vocabularies` says `not_run`:
 
 <!-- not run (specref prove): README shows it -->
-<!-- not run (specref vocabularies): README runs it -->
+<!-- not run (specref vocabularies): it reads packages that the tests do not all install -->
 <!-- not run (python -m pytest): the tests are run as they are -->
 ```sh
 python -m pytest proofs_tests/claims/test_timor.py -k h5_2_   # row H5.2

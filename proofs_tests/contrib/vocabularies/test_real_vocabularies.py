@@ -36,7 +36,7 @@ from specref.contrib.vocabularies.files import Published, Source, read_published
 from specref.contrib.vocabularies.formats import FORMATS
 from specref.contrib.vocabularies.page import vocabularies_markdown
 from specref.contrib.vocabularies.round_trips import round_trip
-from specref.contrib.vocabularies.tables import PRINTED, measure, summarise, word_in
+from specref.contrib.vocabularies.tables import PRINTED, SHORTEST, measure, summarise, word_in
 from specref.contrib.vocabularies.tokenisers import TOKENISERS
 from specref.theory import decompositions, spellings
 from specref.vocabulary import Vocabulary
@@ -337,6 +337,17 @@ def test_the_printed_figures_of_qwen2() -> None:
     assert [round(float(mean), 2) for mean in found.means] == [138.68, 147.03]  # printed: 144.31
     assert found.rest[-1] < 2**127
     assert found.longest_spellings == found.tokens == 151_646
+
+
+def test_the_longest_tokens_of_qwen2_are_counted() -> None:
+    """All that the paper leaves out; psi in full takes as many forwards as this, or more."""
+    vocabulary = had("qwen2").by_string()
+    longest = sorted(vocabulary.tokens, key=len)[SHORTEST:]
+    found = [spellings(token, vocabulary) for token in longest]
+    assert len(found) == 1_646
+    assert all(one.forwards >= one.count > 0 for one in found)
+    assert sum(one.count > 10**9 for one in found) == 221
+    assert sum(one.forwards > 10**9 for one in found) == 221
 
 
 def test_random_tokens_of_qwen2_by_brute_force() -> None:
