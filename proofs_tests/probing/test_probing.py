@@ -840,6 +840,36 @@ def test_randomness_from_elsewhere_is_noticed():
     assert "not intercepted" in str(probed.uninterpreted)
 
 
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_drafts_after_the_first_show_what_is_not_intercepted(elsewhere):
+    """Fewer runs are repeated there; replays of each path, or the search, still notice it."""
+    kept = []
+
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        draft, number = int(draft_tokens[0, 0]), rng.random()
+        if draft and elsewhere:
+            number = secrets.randbelow(2**60) / 2**60
+        elif draft:
+            kept.append(number)
+            number = rng.random() if len(kept) % 3 else kept[-2]
+        return np.array([[draft, int(number < 0.25)]]), np.array([2])
+
+    pair = iid_model(Vocabulary("ab"), ["3/4", "1/4"])
+    probed = probe_block(verify, pair, pair)
+    told = "not intercepted" if elsewhere else "kept between calls"
+    assert told in str(probed.uninterpreted)
+    assert (0,) in probed.by_drafts
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [np.nan, 1.0], [-1.0, 2.0], [np.inf, 1.0]])
+def test_torch_says_what_it_says_of_weights_that_it_refuses(weights):
+    t = torch()
+    probed = probe(lambda: t.multinomial(t.tensor([weights]), 1)[0])
+    with pytest.raises(RuntimeError) as said:
+        t.multinomial(t.tensor([weights]), 1)
+    assert probed.failures == {f"RuntimeError: {said.value}": 1.0}
+
+
 def test_block_with_an_uninterpreted_call():
     def verify(target_probs, draft_probs, draft_tokens, *, rng):
         return np.array([[int(rng.normal() > 0), -1]]), np.array([1])

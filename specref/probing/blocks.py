@@ -126,7 +126,9 @@ def probe_block(
     found: list[tuple[Tokens, float, Probed]] = []
     for drafts, weight in drafted(drafter, context, lookahead):
         p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-        found.append((drafts, weight, probe_verify(verify, p, q, drafts, **how)))
+        found.append(
+            (drafts, weight, probe_verify(verify, p, q, drafts, known=bool(found), **how))
+        )
         if found[-1][2].uninterpreted:
             break
     return completed_block(found, target, context, lookahead + 1)

@@ -138,13 +138,13 @@ class ExactSource(Source, Comparisons):
         loser.lost = True
         self._races.append((winner, loser, factor))
 
-    def numbers(self, fraction: float) -> dict[int, float]:
+    def numbers(self, fraction: float, seed: float) -> dict[int, float]:
         """Numbers that lead the code along this path, at a fraction of every interval."""
         noise: dict[Coin, float] = {}
         for winner, loser, factor in reversed(self._races):
             noise.setdefault(winner, 0.25)
             noise[loser] = noise[winner] * factor * (1 + fraction / 16)
-        found: dict[int, float] = {**self._branches, **dict.fromkeys(self._seeds, fraction)}
+        found: dict[int, float] = {**self._branches, **dict.fromkeys(self._seeds, seed)}
         for index, coin in self._coins.items():
             if coin not in noise:
                 found[index] = coin.value(coin.low + int((coin.high - coin.low) * fraction))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from specref.probing.bisection import ASSUMPTION, searched_cells
 from specref.probing.calls import Call, CannotInterpretError, EscapedError
 from specref.probing.program import Failure, Program, TorchImportedError
-from specref.probing.repeating import repeated
+from specref.probing.repeating import once, repeated
 from specref.probing.tracing import SEEDS, Cell, traced_cells
 from specref.vocabulary import Tokens
 
@@ -92,11 +92,15 @@ def probe(
     return probe_program(Program(lambda source: function(), function, max_runs), max_paths)
 
 
-def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
-    """As `probe`, for a program; again if it has imported torch meanwhile."""
+def probe_program(program: Program, max_paths: int = MAX_PATHS, *, known: bool = False) -> Probed:
+    """As `probe`, for a program; again if it has imported torch meanwhile.
+
+    * `known`: The same code gave equal outcomes for equal numbers on other arguments. Replays of
+      each path show that here; runs are repeated, too, only where there is no trace to replay.
+    """
     for late in (False, True):
         try:
-            seen = repeated(program)
+            seen = once(program) if known else repeated(program)
             try:
                 cells = traced_cells(program, max_paths)
                 for outcome in seen - {cell.outcome for cell in cells}:
@@ -106,6 +110,8 @@ def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
                 return _probed(program, cells, "traced", _seeds(cells))
             except EscapedError as error:
                 untraced = str(error)
+            if known:
+                repeated(program)
             cells = searched_cells(program)
             return _probed(program, cells, "searched", ASSUMPTION, untraced)
         except TorchImportedError:

@@ -12,6 +12,12 @@ class UnequalRunsError(CannotInterpretError):
     """Two runs on equal numbers differ."""
 
 
+def once(program: Program) -> set[Outcome]:
+    """The outcomes of a program on each of the points of `repeated`."""
+    points = (Point({}, probe, probe) for probe in range(TIMES))
+    return {program(Given(point.answer)) for point in points}
+
+
 def repeated(program: Program) -> set[Outcome]:
     """Run a program twice on each of some points, and return the outcomes.
 

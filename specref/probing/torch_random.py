@@ -7,7 +7,6 @@ A dispatch mode sees every operation below Python, those of `torch.distributions
 import math
 import sys
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,11 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Answer random operations, trace those on traced numbers, run the others unchanged."""
-        options = dict(kwargs) if kwargs else {}
+        if not self.memory.empty or _is_random(func):
+            return self._answered(func, args, dict(kwargs or {}))
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+    def _answered(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if _is_random(func):
             name = func._schema.name.split("::")[1]
             answer = SOURCES.get(name)
@@ -70,10 +73,19 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tensor.copy_(torch.from_numpy(np.asarray(numbers)))
 
 
-@cache
+_RANDOM: dict[int, tuple[Any, bool]] = {}
+"""{id of an operation: the operation and whether torch marks it as random}."""
+
+
 def _is_random(func: Any) -> bool:
-    """Whether torch marks an operation so: it is asked of each, thousands of times."""
-    return torch.Tag.nondeterministic_seeded in func.tags
+    """Whether torch marks an operation so.
+
+    It is asked of thousands, so by id: to hash one takes torch longer than some operations.
+    """
+    found = _RANDOM.get(id(func))
+    if found is None:
+        found = _RANDOM[id(func)] = func, torch.Tag.nondeterministic_seeded in func.tags
+    return found[1]
 
 
 def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:
@@ -110,15 +122,28 @@ def _exponential(mode: TorchRandomness, func: Any, args: Any, options: Any) -> t
 
 
 def _multinomial(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
-    drawn = torch.empty_like(_valid(func, args, options, args[0].device))
-    weights = args[0].detach().double().cpu().numpy().copy()
-    call = here("torch.multinomial", tuple(drawn.shape))
+    count = options.get("num_samples", args[1] if len(args) > 1 else 0)
     replacement = options.get("replacement", args[2] if len(args) > 2 else False)
+    weights = args[0].detach().double().cpu().numpy().copy()
+    # What torch would say of others is asked of torch, whose draw takes longer than all else here.
+    if args[0].is_floating_point() and count == 1 and _are_weights(weights):
+        drawn: torch.Tensor = args[0].new_empty((*weights.shape[:-1], 1), dtype=torch.int64)
+    else:
+        drawn = torch.empty_like(_valid(func, args, options, args[0].device))
+    call = here("torch.multinomial", tuple(drawn.shape))
     for place in np.ndindex(*drawn.shape):
         row = weights[place[:-1]]
         drawn[place] = branch = mode.source.categorical(call, row)
         row[branch] = row[branch] if replacement else 0.0
     return drawn
+
+
+def _are_weights(weights: Numbers) -> bool:
+    """Whether every row can be drawn from: in low precision, too."""
+    if weights.ndim not in (1, 2) or not 0 < weights.shape[-1] < 1 << 24:
+        return False
+    total = weights.sum(axis=-1)
+    return bool((weights >= 0).all() and (total > 1e-6).all() and (total < 1e4).all())
 
 
 def _bernoulli(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:

@@ -23,6 +23,11 @@ class Memory:
     def __init__(self) -> None:
         self._cells: dict[int, tuple[torch.Tensor, Numbers]] = {}
 
+    @property
+    def empty(self) -> bool:
+        """Whether no tensor holds undrawn numbers."""
+        return not self._cells
+
     def holds(self, arguments: Any) -> bool:
         """Whether any tensor among the arguments holds undrawn numbers."""
         return bool(self._cells) and any(

@@ -6,6 +6,7 @@ trace is wrong, and none of it is used.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
 from specref.probing.calls import Call, Decision, EscapedError
@@ -46,10 +47,12 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
       from the trace, or it has more than `max_paths` paths.
     """
 
+    tried = count()
+
     def run(chance: Chance) -> Cell:
         source = ExactSource(chance)
         outcome = program(source)
-        points = [source.numbers(fraction) for fraction in FRACTIONS]
+        points = [source.numbers(fraction, _seed(next(tried))) for fraction in FRACTIONS]
         for point in points:
             _check(program, outcome, source.requests, point)
         return Cell(
@@ -62,15 +65,21 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
     except (TooManyPathsError, OutsideChanceError) as error:
         raise EscapedError(str(error)) from None
     if any(request.kind == "seed" for cell in cells for request in cell.requests):
-        _try_seeds(program, cells)
+        _try_seeds(program, cells, range(next(tried), SEEDS))
     return cells
 
 
-def _try_seeds(program: Program, cells: list[Cell]) -> None:
-    for probe in range(SEEDS):
+def _seed(probe: int) -> float:
+    """The middle of one of `SEEDS` equal parts of all that a seed may be."""
+    return (probe % SEEDS + 0.5) / SEEDS
+
+
+def _try_seeds(program: Program, cells: list[Cell], probes: range) -> None:
+    """Replay paths with the seeds that no replay of a path has tried yet."""
+    for probe in probes:
         cell = cells[probe % len(cells)]
         kinds = [request.kind for request in cell.requests]
-        seeds = {i: (probe + 0.5) / SEEDS for i, kind in enumerate(kinds) if kind == "seed"}
+        seeds = {i: _seed(probe) for i, kind in enumerate(kinds) if kind == "seed"}
         _check(program, cell.outcome, cell.requests, cell.numbers | seeds)
 
 

@@ -31,9 +31,9 @@ def probe_trees(
     target, drafter = as_float(target), as_float(drafter)
 
     def probed() -> Iterator[tuple[Tokens, float, Probed]]:
-        for batch, weight in trees_of(target, drafter, place):
+        for number, (batch, weight) in enumerate(trees_of(target, drafter, place)):
             program = batch_program(verifier, batch, max_runs)
-            yield shape_of(batch), weight, probe_program(program)
+            yield shape_of(batch), weight, probe_program(program, known=number > 0)
 
     return completed_block(probed(), target, place.context, place.lookahead + 1)
 

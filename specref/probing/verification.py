@@ -27,6 +27,7 @@ def probe_verify(
     max_paths: int = MAX_PATHS,
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
+    known: bool = False,
 ) -> Probed:
     """The exact distribution of the block that a ``verify`` returns for given drafts.
 
@@ -46,6 +47,8 @@ def probe_verify(
         As for `probe`.
     kind : type
         The class that calls the implementation, if the contract is not ``verify``.
+    known : bool
+        It gave equal blocks for equal random numbers after other drafts: fewer runs are repeated.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def probe_verify(
     {(0, 0): 0.25, (0, 1): 0.25, (1,): 0.5}
     """
     program = verification_program(verify, p_rows, q_rows, drafts, capabilities, max_runs, kind)
-    return probe_program(program, max_paths)
+    return probe_program(program, max_paths, known=known)
 
 
 def verification_program(
