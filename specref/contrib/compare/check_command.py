@@ -49,6 +49,8 @@ are equal: chance takes the rest. Fewer tokens need less, as an earlier look say
 LOOKS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the texts after which they are judged, each at its part of alpha: which were settled
 before any text came."""
+LATE = 1.25
+"""Times --minutes: a look that would come later is left to the next call of the command."""
 
 
 UNCOUNTED = (
@@ -157,6 +159,7 @@ def check_server(
     _tell_kept(place)
     setting = declared_setting(request.settings)
     judging = Judging(alpha / len(looks), within, logprob_tolerance, seed, setting, logprobs)
+    started = time.monotonic()
     with progress(asked, "texts") as advance:
         asking = partial(collect, prompts=prompts, workers=workers, advance=advance)
         both = list(zip((seed, seed + APART), (SPEC, PLAIN), sides, strict=True))
@@ -168,7 +171,9 @@ def check_server(
                 _collect(one, side, place, range(first + before, first + look), metrics, asking)
             checked = judged_folder(place, judging)
             found = checked.comparison.verdict != Verdict.INCONCLUSIVE
-            if found or checked.exercised == Exercised.NO or look == number:
+            # The next look takes twice as many texts. Time says nothing of what is in them.
+            late = not texts and 2 * (time.monotonic() - started) > LATE * 60 * minutes
+            if found or late or checked.exercised == Exercised.NO or look == number:
                 break
             advance(0, line=f"After {look:,} texts of each prompt: {checked.head}")
     if quiet:

@@ -1,4 +1,4 @@
-"""Batched loops in torch under the contract ``generate-batch``, on toy models with a cache.
+"""Batched loops in torch under the contract ``generate-batch``, by default on toys with a cache.
 
 `torch_backend.generate`; and plain sampling of Transformers, whose assisted generation takes one
 prompt at a time.
@@ -9,7 +9,7 @@ prompt at a time.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -118,11 +118,22 @@ def eos_of(model: Model) -> int | None:
     return None if end is None else model.vocabulary.ids[end]
 
 
-def load_torch_backend(lookahead: int = LOOKAHEAD) -> Callable[..., Any]:
-    """`torch_backend.generate`, with a seed for each row."""
+def start_of(model: Any) -> list[int]:
+    """What comes before a context: a toy has a start token, a trained checkpoint has none."""
+    return [model.known] if isinstance(model, ToyBatchModel) else []
+
+
+Models: TypeAlias = Callable[[Model], Any]
+"""From a model of the contract to the one that computes it, by default a toy."""
+
+
+def load_torch_backend(
+    lookahead: int = LOOKAHEAD, models: Models | None = None, temperature: float = 1.0
+) -> Callable[..., Any]:
+    """`torch_backend.generate`, with a seed for each row; greedy at temperature 0."""
     from specref.torch_backend import generate as backend
 
-    toy = toys()
+    model_of = models or toys()
 
     def generate(
         target: Model,
@@ -132,19 +143,22 @@ def load_torch_backend(lookahead: int = LOOKAHEAD) -> Callable[..., Any]:
         *,
         seeds: Sequence[int],
     ) -> Sequence[Tokens]:
-        pair = toy(target), toy(drafter)
-        prompts = [(pair[0].known, *context) for context in contexts]
-        given = {"lookahead": lookahead, "max_new_tokens": tokens, "eos": eos_of(target)}
+        pair = model_of(target), model_of(drafter)
+        prompts = [(*start_of(pair[0]), *context) for context in contexts]
         with one_thread():
-            found = backend(*pair, prompts, seeds=seeds, **given)  # type: ignore[arg-type]
+            found = backend(
+                *pair, prompts, seeds=seeds, lookahead=lookahead, max_new_tokens=tokens,
+                eos=eos_of(target), temperature=temperature,
+            )  # fmt: skip
         return found.tokens
 
     return generate
 
 
-def load_transformers() -> Callable[..., Any]:
+def load_transformers(models: Models | None = None, greedy: bool = False) -> Callable[..., Any]:
     """`generate` of Transformers without an assistant, prompts padded to the left."""
-    toy = toys()
+    model_of = models or toys()
+    asked: dict[str, Any] = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
 
     def generate(
         target: Model,
@@ -153,16 +167,19 @@ def load_transformers() -> Callable[..., Any]:
         tokens: int,
         rng: np.random.Generator,
     ) -> list[list[int]]:
-        model: Any = toy(target)
-        longest, end = max(map(len, contexts)), eos_of(target)
-        pads = [longest - len(context) for context in contexts]
-        both = list(zip(pads, contexts, strict=True))
-        ids = torch.tensor([[*[0] * n, model.known, *context] for n, context in both])
-        mask = torch.tensor([[*[0] * n, *[1] * (1 + len(context))] for n, context in both])
+        model = model_of(target)
+        start, end = start_of(model), eos_of(target)
+        pad = start[0] if start else model.config.pad_token_id
+        prompts = [[*start, *context] for context in contexts]
+        pads = [max(map(len, prompts)) - len(one) for one in prompts]
+        both = list(zip(pads, prompts, strict=True))
+        # As pad, 0 is a token like any other: only the mask hides it.
+        ids = torch.tensor([[*[0] * n, *one] for n, one in both])
+        mask = torch.tensor([[*[0] * n, *[1] * len(one)] for n, one in both])
         with seeded(rng), one_thread(), without_deprecations():
             found = model.generate(
-                ids, attention_mask=mask, max_new_tokens=tokens, do_sample=True, top_k=0,
-                pad_token_id=model.known, eos_token_id=end,
+                ids, attention_mask=mask, max_new_tokens=tokens, pad_token_id=pad,
+                eos_token_id=end, **asked,
             )  # fmt: skip
         texts = found[:, ids.shape[1] :].tolist()
         return [text[: text.index(end) + 1] if end in text else text for text in texts]
