@@ -1,6 +1,7 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
@@ -315,12 +316,10 @@ def top_p(p: Probabilities, mass: Probability) -> Probabilities:
     """
     if not 0 < mass <= 1:
         raise ValueError(f"mass = {mass}: expected a number in (0, 1]")
-    kept: list[int] = []
-    for token in _ranked(p):
-        kept.append(token)
-        if p[kept].sum() >= mass:
-            break
-    return _keep(p, kept)
+    ranked = _ranked(p)
+    lengths = range(1, len(ranked) + 1)
+    before = bisect_left(lengths, True, key=lambda length: bool(p[ranked[:length]].sum() >= mass))
+    return _keep(p, ranked[: before + 1])
 
 
 def top_k_top_p(p: Probabilities, k: int, mass: Probability, *, chained: bool) -> Probabilities:
@@ -342,7 +341,8 @@ def top_k_top_p(p: Probabilities, k: int, mass: Probability, *, chained: bool) -
 
 
 def _ranked(p: Probabilities) -> list[int]:
-    return sorted(range(len(p)), key=lambda token: (-p[token], token))
+    ids: list[int] = np.argsort(-p, kind="stable").tolist()
+    return ids
 
 
 def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:

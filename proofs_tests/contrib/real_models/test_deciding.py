@@ -104,3 +104,10 @@ def test_a_difference_is_explained_only_near_a_border():
     decided.add((1,), (2,), (NEAR * 2, "accept[0]"))
     assert (decided.iterations, decided.different, decided.unexplained) == (3, 2, 1)
     assert "accept[0] is 2.0e-04 from its border, UNEXPLAINED" in decided.examples[1]
+
+
+def test_a_filter_s_cut_explains_what_it_may_move_and_no_more():
+    decided = Decided()
+    for undecided in (2e-4, 5e-4):
+        decided.add((1,), (2,), (4e-4, "bonus"), lambda moved=undecided: moved)
+    assert (decided.different, decided.unexplained) == (2, 1)

@@ -35,3 +35,20 @@ def test_torch_says_the_same(setting):
     found = setting.shape(torch.from_numpy(LOGITS)).numpy()
     for logits, row in zip(LOGITS, found, strict=True):
         np.testing.assert_allclose(row, setting.law(logits), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (Setting(), 0),
+        (Setting(top_k=1), 0),  # the first is apart from the second
+        (Setting(top_k=2), 0.4 / 0.8),  # the second and the third are equal
+        (Setting(top_p=0.6), 0.2 / 0.6),  # what comes before the second is 0.6
+        (Setting(top_p=0.7), 0),
+        (Setting(top_k=2, top_p=0.75), (0.4 + 0.2) / (0.8 * 0.75)),
+    ],
+)
+def test_only_tokens_at_a_cut_are_undecided(setting, expected):
+    logits = np.log([0.2, 0.6, 0.2])
+    found = setting.undecided_mass(logits, gap=1e-3, mass=1e-4)
+    assert found == pytest.approx(expected, abs=1e-12)

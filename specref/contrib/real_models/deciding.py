@@ -37,7 +37,7 @@ class Decided:
     """How many blocks were decided twice.
 
     * `iterations`, `different`, `unexplained`: Unexplained is a difference although no decision
-      was within `NEAR` of its border.
+      was within `NEAR` of its border, nor within what rounding moves across a filter's cut.
     * `examples`: The first differences, and all that are unexplained.
     """
 
@@ -46,13 +46,22 @@ class Decided:
     unexplained: int = 0
     examples: list[str] = field(default_factory=list)
 
-    def add(self, emitted: Tokens, listed: Tokens, margin: tuple[float, str]) -> None:
-        """One block: what the loop emitted, and what the listing says."""
+    def add(
+        self,
+        emitted: Tokens,
+        listed: Tokens,
+        margin: tuple[float, str],
+        undecided: Callable[[], float] = float,
+    ) -> None:
+        """One block: what the loop emitted, and what the listing says.
+
+        * `undecided`: The probability that rounding may move across a filter's cut.
+        """
         self.iterations += 1
         if emitted == listed:
             return
         self.different += 1
-        explained = margin[0] <= NEAR
+        explained = margin[0] <= NEAR or margin[0] <= NEAR + undecided()
         self.unexplained += not explained
         if not explained or len(self.examples) < SHOWN:
             self.examples.append(
@@ -118,6 +127,7 @@ class Facts:
 
     * `laws`: p after some first tokens of the block, as far as known.
     * `row`, `drafted`: Of the proposal.
+    * `undecided`: The most that rounding may move across a filter's cut in one of `laws`.
     """
 
     laws: Mapping[Tokens, Floats]
@@ -127,6 +137,7 @@ class Facts:
     seed: int
     iteration: int
     ends: frozenset[int]
+    undecided: Callable[[], float]
 
     @property
     def size(self) -> int:
@@ -152,7 +163,7 @@ def decide(method: str, facts: Facts, emitted: Tokens, decided: Decided) -> None
     except KeyError as error:  # it has gone on where the loop has stopped
         listed = (*error.args[0], -1)
     if listed is not None:
-        decided.add(emitted, listed, chance.narrowest)
+        decided.add(emitted, listed, chance.narrowest, facts.undecided)
 
 
 def _by_bounds(target: Model, facts: Facts, chance: FromCoins, emitted: Tokens) -> Tokens | None:

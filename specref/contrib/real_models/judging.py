@@ -9,7 +9,7 @@ from torch import Tensor
 
 from specref.arrays import Floats
 from specref.contrib.real_models.bets import Rows, log_bets
-from specref.contrib.real_models.deciding import Facts, decide
+from specref.contrib.real_models.deciding import NEAR, Facts, decide
 from specref.contrib.real_models.generating import Made, Proposal, ends_of
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.settings import Setting
@@ -97,7 +97,8 @@ def judge(tally: Tally, made: Made, method: str, setting: Setting, target: Loade
         starts = [spot for spot in spots if not spot.position]
         branches = _branches(text, starts, target.model) if method == BLOCK else {}
         for start in starts:
-            _judge_block(tally, text, start, branches.get(start.index), method, setting, target)
+            branch = branches.get(start.index)
+            _judge_block(tally, text, rows, start, branch, method, setting, target)
     tally.texts += len(made.prompts)
     tally.iterations += len(generation.log)
     tally.target_forwards += generation.target_forwards
@@ -225,6 +226,7 @@ def _branches(text: Text, starts: Sequence[Spot], model: torch.nn.Module) -> dic
 def _judge_block(
     tally: Tally,
     text: Text,
+    logits: Sequence[Floats],
     start: Spot,
     branch: Tensor | None,
     method: str,
@@ -233,14 +235,17 @@ def _judge_block(
 ) -> None:
     """Let the listing decide a block, too; of blocks verified jointly count the drafts.
 
+    * `logits`: Of the whole text.
     * `branch`: The logits along the drafts of a block that is verified jointly.
     """
     length = sum(spot.iteration == start.iteration for spot in text.spots)
     emitted = tuple(text.tokens[start.index : start.index + length])
     laws = {emitted[:k]: text.laws[start.index + k] for k in range(length)}
+    read = list(logits[start.index : start.index + length])
     if branch is not None:
-        drafted = start.drafts
-        laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(_on_host(branch))}
+        drafted, beside = start.drafts, _on_host(branch)
+        laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(beside)}
+        read += beside
         _count_jointly(tally, start, drafted, laws)
     facts = Facts(
         laws,
@@ -250,6 +255,7 @@ def _judge_block(
         text.seed,
         start.iteration,
         ends_of(target.tokenizer),
+        lambda: max(setting.undecided_mass(row, CUT, NEAR) for row in read),
     )
     decide(method, facts, emitted, tally.decided)
 

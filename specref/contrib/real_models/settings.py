@@ -53,6 +53,26 @@ class Setting:
             p = _on_head(p, partial(top_p, mass=self.top_p), 0, self.top_p)
         return p
 
+    def undecided_mass(self, logits: ArrayLike, gap: float, mass: float) -> float:
+        """The probability of the tokens that rounding may move across a filter's cut.
+
+        * `gap`: How far two logits may move against each other.
+        * `mass`: How far a cumulative sum of probabilities may move.
+        """
+        row = np.sort(np.asarray(logits, dtype=np.float64))[::-1]
+        p = softmax(row if self.temperature == 1 else row / self.temperature)
+        found, kept = 0.0, 1.0
+        if self.top_k is not None and self.top_k < len(p):
+            beside = slice(self.top_k - 1, self.top_k + 1)
+            if -np.diff(row[beside])[0] <= gap:
+                found += float(p[np.abs(row - row[self.top_k]) <= gap].sum())
+            kept = float(p[: self.top_k].sum())
+        if self.top_p is not None and self.top_p < 1:
+            before = (np.cumsum(p) - p) / kept
+            found += float(p[np.abs(before - self.top_p) <= mass].sum())
+            kept *= self.top_p
+        return found / kept
+
 
 def softmax(logits: ArrayLike) -> Floats:
     """In float64; -inf is probability 0."""
