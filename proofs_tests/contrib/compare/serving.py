@@ -69,7 +69,7 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
     seed = 1 if bug == "one seed" and speculate else asked["seed"]
     rng = np.random.default_rng([seed, speculate])
     greedy = asked.get("temperature") == 0
-    prompt = asked["messages"][0]["content"] if form == "chat" else asked["prompt"]
+    prompt = asked["messages"][0]["content"] if "messages" in asked else asked["prompt"]
     tokens, rows, drafted = text_of(len(prompt), rng, bug, speculate, greedy)
     with np.errstate(divide="ignore"):
         logs = [np.log(row) for row in rows]

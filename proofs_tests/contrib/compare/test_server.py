@@ -85,6 +85,19 @@ def test_a_busy_server_is_asked_again_and_an_error_keeps_what_came(tmp_path, col
         assert lines(path) == 24
 
 
+def test_answers_that_are_no_completions_name_the_request(tmp_path, collected):
+    for given, told in (
+        ({"fail": [404] * 2}, "and no chats: expected an address such as"),
+        ({"fail": [401]}, "HTTP 401 (--key sends a key)"),
+        ({"cut": 6}, "no whole JSON: '{"),
+    ):
+        with serving(**given) as url:
+            result = collected(tmp_path, "t.jsonl", url, 1)[1]
+        assert result.exit_code == 2
+        assert "(prompt 'a', seed 0)" in result.output
+        assert told in result.output
+
+
 def test_a_file_of_other_settings_is_refused(tmp_path, collected):
     with serving() as url:
         path, result = collected(tmp_path, "t.jsonl", url, 2)
@@ -107,6 +120,7 @@ def test_what_is_no_server_is_said(tmp_path, collected):
     url = "http://127.0.0.1:1/v1"
     result = collected(tmp_path, "t.jsonl", url, 1, "--workers", "1")[1]
     assert result.exit_code == 2
+    assert "(prompt 'a', seed 0)" in result.output
     assert "6 times" in result.output
     (tmp_path / "other.jsonl").write_text("{}\n")
     result = collected(tmp_path, "other.jsonl", url)[1]

@@ -115,10 +115,16 @@ def read_texts(
         The file cannot be read.
     """
     reader = _Reader(path, vocabulary, encode, hear)
-    with _opened(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                reader.add(number, line)
+    number = 0
+    try:
+        with _opened(path) as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    reader.add(number, line)
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path}: after line {number}: {error}: expected UTF-8 lines of JSON, or these in gzip"
+        ) from None
     return reader.texts()
 
 
@@ -130,14 +136,9 @@ def _opened(path: str) -> Iterator[Iterable[str]]:
         )
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
         packed = buffered.peek(2)[:2] == GZIP
-        try:
-            yield io.TextIOWrapper(
-                gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8-sig"
-            )
-        except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"{path}: {error}: expected UTF-8 lines of JSON, or these in gzip"
-            ) from None
+        yield io.TextIOWrapper(
+            gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8-sig"
+        )
 
 
 @dataclass

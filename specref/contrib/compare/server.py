@@ -122,10 +122,16 @@ class Request:
             except RefusedError:
                 if form == forms[-1]:
                     raise
-            except MissingError:
+            except MissingError as error:
                 if self.chat:
                     raise
-                chat = replace(self, chat=True, form=CHATS[0]).fitted(prompt)
+                try:
+                    chat = replace(self, chat=True, form=CHATS[0]).fitted(prompt)
+                except MissingError:
+                    raise OSError(
+                        f"{error}, and no chats: expected an address such as "
+                        f"http://127.0.0.1:8000/v1, and a --model that is there"
+                    ) from None
                 click.echo(f"{self.url} has no /completions: chats are asked for.", err=True)
                 return chat
             else:
@@ -163,17 +169,21 @@ class Request:
             started = time.monotonic()
             try:
                 with urllib.request.urlopen(asked, timeout=self.answers_within) as answer:
-                    given = json.loads(answer.read())
+                    came = answer.read().decode(errors="replace")
+                    given = json.loads(came)
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
                 if error.code not in BUSY or attempt == RETRIES:
                     kind = RefusedError if error.code in REFUSED else OSError
                     kind = MissingError if error.code in MISSING else kind
-                    raise kind(f"{at}: HTTP {error.code}: {said}") from None
+                    told = " (--key sends a key)" if error.code in (401, 403) else ""
+                    raise kind(f"{at}: HTTP {error.code}{told}: {said}") from None
             except (http.client.HTTPException, OSError, ValueError) as error:
                 # A `ValueError` is JSON that ends too early: the connection was closed.
                 if attempt == RETRIES:
                     reason = getattr(error, "reason", error)
+                    if isinstance(error, ValueError):
+                        reason = f"no whole JSON: {came[:60]!r}"
                     raise OSError(f"{at}: {reason}, {RETRIES + 1} times") from None
             else:
                 took = round(time.monotonic() - started, 4)
