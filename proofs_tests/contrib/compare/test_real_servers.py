@@ -66,3 +66,17 @@ def test_mlx_lm_counts_no_drafts_and_lists_other_tokens(check, pair):
     values, _, lists, _ = found["reported"]
     assert not values["faults"]
     assert "of other tokens than those of the text" in lists["faults"]
+
+
+@pytest.mark.deep
+def test_mlx_lm_with_a_draft_model_reads_another_context_after_a_prompt_that_came_before(
+    check, pair
+):
+    """200 texts of each prompt: log10 p was -19. One server with a switch shows nothing."""
+    for package in ("mlx.core", "mlx_lm"):
+        pytest.importorskip(package, reason=f"not_run ({package} is not installed)")
+    with servers.mlx(pair, True) as url, servers.mlx(pair, False) as plain:
+        given = ("--plain", plain, "--model", "default_model", "--workers", "1")
+        result, found = check(url, *given, "--texts", "200")
+    assert result.exit_code == 1
+    assert found["verdict"] == "LOSSY"
