@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from proofs_tests.claims.test_tables import table
 from proofs_tests.helpers.bugs import planted
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
@@ -38,6 +39,15 @@ SIMPLEX = [
     if sum(row) == 4
 ]
 PAIRS = list(itertools.product(SIMPLEX, SIMPLEX))
+PAPER = {
+    ("EN-DE", "T5-Small"): {"3.4", "2.6"},
+    ("EN-DE", "T5-Base"): {"2.8", "2.4"},
+    ("EN-DE", "T5-Large"): {"1.7", "1.4"},
+    ("Summarization", "T5-Small"): {"3.1", "2.3"},
+    ("Summarization", "T5-Base"): {"3.0", "2.2"},
+    ("Summarization", "T5-Large"): {"2.2", "1.7"},
+}
+"""Table 2 of Leviathan et al.: speedups of T5-XXL at temperatures 0 and 1."""
 
 
 def printed_step(target, drafter, context, lookahead, chance):
@@ -306,3 +316,14 @@ def test_l_14_tokens_per_pass_of_3_to_4():
     assert math.isclose(float(expected_tokens(Fraction("0.7"), 5)), 2.941, abs_tol=5e-4)
     assert min(a for a in hundredths if expected_tokens(a, 5) >= 4) == Fraction("0.84")
     assert min(a for a in hundredths if printed_tokens(a, 5) >= 4) == Fraction("0.89")
+
+
+def test_l_15_no_printed_speedup_is_of_the_table_of_the_paper():
+    """Whichever draft model a row without one is given, and whichever temperature."""
+    for row in table("E ch. 5"):
+        task, _, drafter = row["task"].partition(", ")
+        theirs = [
+            speeds for pair, speeds in PAPER.items() if pair[0] == task and drafter in pair[1]
+        ]
+        assert bool(theirs) == (task != "Code")
+        assert all(row["speedup"] not in speeds for speeds in theirs)
