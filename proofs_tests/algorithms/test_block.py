@@ -137,7 +137,7 @@ def drafts_and_lengths(case):
 
 @given(ENDLESS)
 def test_a_drafted_prefix_is_accepted_with_p_k(case):
-    """P(tau >= k | X^k) = P_k, the claim of Sun et al. 2024, Appendix B; W = Q P_k."""
+    """P(tau >= k | X^k) = A_k, the claim of Sun et al. 2024, Appendix B; W = Q A_k."""
     target, _, context, _ = case
     both = drafts_and_lengths(case)
     accepted = accepted_prefixes(target, context, rows_of(case))

@@ -127,7 +127,7 @@ def test_every_mutant_is_lossy_by_enumeration_and_by_samples(name: str) -> None:
 
 @pytest.mark.deep
 def test_the_product_of_uniforms_is_lossy() -> None:
-    """It has no closed form for three drafts, nor where float P_i are not monotone."""
+    """It has no closed form for three drafts, nor where float A_i are not monotone."""
     fixture = CHAIN_FIXTURES["wide"]
     place = fixture.places[0]
     bug = OWN["block-product-of-uniforms"].step

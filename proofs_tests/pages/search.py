@@ -22,6 +22,10 @@ FIRST: Mapping[str, tuple[str, str]] = {
     "expected tokens": ("speed", "formulas"),
     "logits": ("check-a-sampler", "declare-what-your-sampler-does-not-support"),
     "block verification": ("choose-an-algorithm", "one-chain"),
+    "accepts fewer tokens": (
+        "choose-an-algorithm",
+        "does-block-verification-ever-accept-fewer-tokens-than-standard",
+    ),
     "e-value": ("how-verdicts-work", "the-e-process"),
     "exit codes": ("checks", "exit-codes"),
     "vllm": ("check-an-engine-sampler", "vllm"),

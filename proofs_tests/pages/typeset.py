@@ -24,10 +24,19 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
     "y_1": ("y_1, y_2", "the draft tokens below $x_1$ and $x_2$"),
     "p_1": ("p_1, p_2", "the target's distributions after $x_1$ and $x_2$"),
     "q_1": ("q_1, q_2", "the draft model's distributions there"),
+    "r": ("p'", "what $x_2$ is compared with once $x_1$ is rejected: the residual of p and q"),
+    "s": ("q'", "the draft model's distribution without the first draft token, or without h"),
+    "t": ("q'", "the draft model's distribution on the tokens that the target has, too"),
+    "a_1": (
+        "a_1, a_2",
+        "the probability that $x_1$ is accepted, and $x_2$ once $x_1$ is rejected",
+    ),
+    "b_1": (
+        "b_1, b_2",
+        "the probability that $x_1 y_1$ is accepted, and $x_2 y_2$ once $x_1$ is not",
+    ),
 }
-"""{name: (LaTeX, what it is)} of what a formula does not define; of `_1` that of both."""
-DEFINED: Mapping[str, str] = {"r": "p'", "s": "q'", "t": "q'"}
-"""LaTeX of what some formulas define."""
+"""{name: (LaTeX, what it is)}; of `_1` that of both."""
 STATE = "A", "W"
 """What a position hands on to the next."""
 SIGNS: Mapping[type[ast.operator], str] = {
@@ -76,10 +85,10 @@ def indexed(formula: str) -> bool:
 
 
 def symbols(formula: str) -> list[tuple[str, str]]:
-    """(LaTeX, what it is) of the symbols that a formula does not define.
+    """(LaTeX, what it is) of the symbols of a formula but A.
 
     >>> [told for told, _ in symbols("s[y] = q[y] / (1 - q[h])\\nA = A * s[x]")]
-    ['q', 'x', 'h']
+    ['q', 'x', 'h', "q'"]
     """
     names = {one.id for one in ast.walk(ast.parse(formula)) if isinstance(one, ast.Name)}
     return [told for name, told in SYMBOLS.items() if name in names]
@@ -135,7 +144,7 @@ def symbol(name: str, done: set[str]) -> str:
     """A name: what a position hands on has an index, `_1` is one."""
     if name in STATE:
         return f"{name}_i" if name in done else f"{name}_{{i-1}}"
-    if name in DEFINED or "_" in name:
-        return DEFINED.get(name, name)
+    if "_" in name:
+        return name
     told, _ = SYMBOLS.get(name, (name, ""))
     return told

@@ -1,24 +1,30 @@
 """Block verification: drafts are accepted jointly, and more of them.
 
-Sun et al. 2024 (arXiv:2403.10444), Algorithm 2. Draft i takes P_{i-1} to P_i, which is
-min(1, P_{i-1} p / q), from P_0 = 1. With p and q the distributions after x_1 … x_i, and R_i = (P_i
-p - q)+, a random number is drawn for each i that succeeds with probability
+Sun et al. 2024 (arXiv:2403.10444), Algorithm 2. The drafts are x_1 … x_n. A_i is the probability
+that the first i of them are accepted, once they are drafted: A_0 = 1, and with p and q at x_i
 
-    h_i = sum R_i / (sum R_i + 1 - P_i),    h_n = P_n after all n drafts.
+    A_i = min(1, A_{i-1} p(x_i) / q(x_i)).
 
-The largest i that succeeds is the number of accepted tokens, or 0. A success overrules all
-failures before it, so random numbers are drawn from the last draft back, until one succeeds. The
-next token is from norm(R_i), or after all n drafts from p. What h_i is for 0/0 does not matter:
-then P_i = 1 and p = q, so that P_{i+1} = 1, and the walk back never comes to i.
+R_i = (A_i p - q)+ is what the target has left after x_1 … x_i, with p and q the distributions
+there. A random number is drawn for each i, and succeeds with probability
 
-The same holds for sub-distributions q, whose rest is the probability that drafting ends after x_1
-… x_i with nothing more to verify: END, which the target never says. Why that is lossless, by
-induction from the last draft back: given that x_1 … x_i is drafted, it is accepted with
-probability P_i, and then p follows. A draft y comes next and is accepted with probability min(q,
-P_i p)(y), END with 0. The walk comes to i with 1 less their sum, which is sum R_i + 1 - P_i; so it
-stops at i, with y next, with probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full
-acceptance is the case q = 0, where R_n = P_n p. An accepted EOS is followed by nothing, and
-nothing more is drafted.
+    h_i = sum R_i / (sum R_i + 1 - A_i),    h_n = A_n after all n drafts.
+
+The largest i that succeeds is the number of accepted tokens; if none does, it is 0. A success
+overrules all failures before it. So random numbers are drawn from the last draft back, until one
+succeeds. The next token is from norm(R_i), or after all n drafts from p. For 0/0 any h_i will do:
+then A_i = 1 and p = q, so A_{i+1} = 1, and the walk back never comes to i.
+
+Why it is lossless, by induction from the last draft back. Given that x_1 … x_i is drafted, it is
+accepted with probability A_i, and then p follows. A draft y comes next and is accepted with
+probability min(q, A_i p)(y). The walk comes to i with 1 less their sum, which is
+sum R_i + 1 - A_i. So it stops at i, with y next, with probability R_i(y). Together that is
+A_i p(y); at i = 0, p(y). Full acceptance is the case q = 0, where R_n = A_n p. An accepted EOS is
+followed by nothing, and nothing more is drafted.
+
+The same holds for sub-distributions q. Their rest is the probability that drafting ends after
+x_1 … x_i with nothing more to verify: END, which the target never says and which is accepted with
+probability 0.
 """
 
 from typing import NamedTuple
@@ -33,7 +39,7 @@ from specref.vocabulary import Tokens
 
 
 class Stop(NamedTuple):
-    """A place where the accepted drafts may end: h_i, and R_i as (P_i p, q)."""
+    """A place where the accepted drafts may end: h_i, and R_i as (A_i p, q)."""
 
     block: Tokens
     probability: Probability

@@ -1,15 +1,15 @@
 """Greedy block verification: of one chain from q, as much is accepted as any rule can accept.
 
-Sun et al. 2024 (arXiv:2403.10444), appendix. For the drafts x = x_1 … x_n let p(x_1 … x_i) and
-q(x_1 … x_i) be joint probabilities since the block began. As in `block`, but P_i is their ratio
-p / q and is not capped; the random numbers are those of min(1, P_i), so that h_i = 1 where P_i >=
-1. That accepts too much for p as it is. So the target of the next tokens is modified: with w the
-text since the block began, the token after w is from norm((P p - q)+), P = p(w) / q(w), while w is
-shorter than n; then from p again. The first token after the accepted drafts is from the same
-distribution.
+Sun et al. 2024 (arXiv:2403.10444), appendix. For the drafts x_1 … x_n let p(x_1 … x_i) and
+q(x_1 … x_i) be joint probabilities since the block began, and W_i = p(x_1 … x_i) / q(x_1 … x_i).
+The rule is as `block`, with A_i = min(1, W_i) and R_i = (W_i p - q)+: the ratio is capped where it
+is used, and not handed on capped. So h_i = 1 where W_i >= 1. That accepts too much for p alone. So
+the target of the next tokens is modified: with w the text since the block began, the token after w
+is from norm((W p - q)+), W = p(w) / q(w), while w is shorter than n; then from p again. The first
+token after the accepted drafts is from the same distribution.
 
 Why it is lossless. Given that x is drafted, the walk back comes to x with probability
-1 - sum min(P p, q) and stops there with min(1, P) - sum min(P p, q). So x is drafted, and at least
+1 - sum min(W p, q) and stops there with min(1, W) - sum min(W p, q). So x is drafted, and at least
 its tokens are accepted, with probability min(p, q)(x). Let F(w) be the probability that the text
 starts with w, fewer drafts than w is long being accepted. Then F(w y) is the (p - q)+(w y) share
 of what is left at w: F(w), and what stops at w, min(p, q)(w) - sum min(p, q)(w .). By induction
@@ -23,7 +23,7 @@ of accepted drafts is the sum over l of sum min(p, q)(x_1 … x_l), that is, of 
 
 In the next iteration, the drafts are verified against the modified target, which is a target like
 any other; that iteration modifies it in turn. Each modification ends `lookahead` tokens after the
-place where its block began, so that fewer than `lookahead` hold at a time. P > 1 wherever one
+place where its block began, so that fewer than `lookahead` hold at a time. W > 1 wherever one
 holds, because the tokens came from such a distribution; so the distribution exists. Where the
 draft model cannot draft w, nothing is owed and it is p.
 """
@@ -197,7 +197,7 @@ def carry(
 def extended(p: Probabilities, q: Probabilities, token: int) -> Probability:
     """p / q, the ratio with one more token; floats end at `MOST`, and do not overflow.
 
-    From there on norm((P p - q)+) is p to rounding. Where a ratio so great would have fallen again
+    From there on norm((W p - q)+) is p to rounding. Where a ratio so great would have fallen again
     to what matters, the text is one that has a probability below 1 / `MOST`.
     """
     drawn = drafted(q, token)

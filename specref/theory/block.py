@@ -2,7 +2,7 @@
 
 Let drafts start with x = x_1 … x_k with probability Q(x), and be accepted so far with probability
 W(x) = P(x is drafted, and at least k drafts are accepted). Sun et al. 2024 (arXiv:2403.10444)
-accept x with P_k once it is drafted, so W = Q P_k, and P_{k+1} = min(1, P_k p / q) reads
+accept x with A_k once it is drafted, so W = Q A_k, and A_{k+1} = min(1, A_k p / q) reads
 
     W(x y) = min(Q(x y), W(x) p(y | x)),    W() = 1,
 

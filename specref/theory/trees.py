@@ -1,24 +1,24 @@
 """Token trees in closed form: what top-down and traversal verification accept and emit.
 
-Let a node be reached with probability r, to be accepted with a r of it, and let m be the
-distribution p of the token after it, times a r: what it has to emit. Its next child is x with
-probability r q(x), and accepted with min(r q, m)(x). If it is refused,
+Let a node be reached with probability r, and A be the probability with which it then has to be
+accepted. Let m be A r times the distribution p of the token after it: what the node has to emit.
+Its next child is x with probability r q(x), and accepted with min(r q, m)(x). If it is refused,
 
     m becomes (m - r q)+,    r becomes sum (r q - m)+.
 
 Without replacement both are divided among the refused x, in proportion to (r q - m)+(x), and q
 loses x. After the last child m is emitted: the token that ends the block. Top-down verification
 draws the random number of a child before those of what is below it, traversal after them: so the
-child's r is min(r q, m)(x), that is a = 1, or r q(x). That is all they differ in.
+child's r is min(r q, m)(x), that is A = 1, or r q(x). That is all they differ in.
 
 With replacement, traversal accepts every prefix at least as often. Take two nodes with the same m
 and different r: the larger r stays larger, and its m is smaller, child after child, as (r q - m)+
-and (m - r q)+ are monotone. So what is accepted of each x, in all, is at least a times what is
-accepted with a = 1; and of what is below x, by induction from the leaves, at least the share that
+and (m - r q)+ are monotone. So what is accepted of each x, in all, is at least A times what is
+accepted with A = 1; and of what is below x, by induction from the leaves, at least the share that
 top-down verification accepts.
 
-Without replacement it may accept less, as with four tokens and branching (1, 2): with a < 1 other
-children are refused than with a = 1, and their younger siblings are drawn from another q. For
+Without replacement it may accept less, as with four tokens and branching (1, 2): with A < 1 other
+children are refused than with A = 1, and their younger siblings are drawn from another q. For
 three tokens, where two siblings are the only case, no example was found. Nor is traversal optimal:
 another lossless rule may accept more, as linear programming shows already for one depth.
 """

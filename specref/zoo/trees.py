@@ -158,12 +158,12 @@ def traversed(refused: Refused) -> Verify:
 
 
 def survival_kept(p: Probabilities, node: Node, a: Probability) -> Left:
-    """a as it was."""
+    """A as it was."""
     return traversal.refused(p, node.q, a)[0], a
 
 
 def tokenwise(p: Probabilities, node: Node, a: Probability) -> Left:
-    """norm((P - q)+), without a."""
+    """norm((p' - q)+), without A."""
     return residual_or_p(p, node.q), traversal.refused(p, node.q, a)[1]
 
 
@@ -181,7 +181,7 @@ def children_alone(siblings: Tree) -> Tree:
 
 
 def by_remaining_children(p: Probabilities, node: Node, a: Probability) -> Left:
-    """a = sum (a P - q)+ over what q has left among the siblings."""
+    """A = sum (A p' - q)+ over what q has left among the siblings."""
     excess = np.maximum(a * p - node.q, 0)
     rest = node.q.sum() - node.q[node.token]
     law = normalise(excess) if excess.any() else p
@@ -258,11 +258,11 @@ ENTRIES = (
         traversed(survival_kept),
         given=True,
         rule="traversal",
-        formula="after a refusal P as it should be, a as it was",
+        formula="after a refusal p' as it should be, A as it was",
         symptom="Inner nodes are accepted too often, once their children are refused.",
-        hint="a becomes Z / (Z + 1 - a), Z = sum (a P - q)+.",
+        hint="A becomes sum R / (sum R + 1 - A), R = (A p' - q)+.",
         distances=exactly(s1="0", m="0", m3="0", c="1/12", eos="55/832"),
-        note="0 for trees of one level: the root has a = 1 throughout.",
+        note="0 for trees of one level: the root has A = 1 throughout.",
     ),
     tree(
         "traversal-tokenwise-residual",
@@ -270,9 +270,9 @@ ENTRIES = (
         traversed(tokenwise),
         given=True,
         rule="traversal",
-        formula="after a refusal P becomes norm((P - q)+), a as it should be",
+        formula="after a refusal p' becomes norm((p' - q)+), A as it should be",
         symptom="Only the last token of a block that ends inside the tree is off.",
-        hint="(a P - q)+: the node itself is not accepted for certain.",
+        hint="(A p' - q)+: the node itself is not accepted for certain.",
         distances=exactly(s1="0", m="0", m3="0", c="1/24", eos="1/156"),
     ),
     tree(
@@ -282,9 +282,9 @@ ENTRIES = (
         top,
         throughout(children_alone),
         rule="traversal",
-        formula="q on the siblings only, a = sum (a P - q)+ / sum of q not yet refused",
+        formula="q on the siblings only, A = sum (A p' - q)+ / sum of q not yet refused",
         symptom="Wrong for drawn siblings, and far off for the likeliest tokens.",
-        hint="q of the whole vocabulary, and Z / (Z + 1 - a); for certain siblings q = 1.",
+        hint="q of the whole vocabulary, A = sum R / (sum R + 1 - A); for certain siblings q = 1.",
         cites=("arXiv:2505.12398",),
         distances=exactly(s1="1/3", m="11/48", m3="29/108", c="4/9", eos="4/9"),
         note="As one public implementation has it; siblings are the likeliest tokens.",
@@ -297,7 +297,7 @@ ENTRIES = (
         rule="traversal",
         formula="as `traversal-knows-the-siblings-alone`, siblings drawn without replacement",
         symptom="Less far off.",
-        hint="q of the whole vocabulary, and Z / (Z + 1 - a).",
+        hint="q of the whole vocabulary, and A = sum R / (sum R + 1 - A).",
         cites=("arXiv:2505.12398",),
         distances=exactly(s1="2/27", m="191/2268", m3="5/72", c="5003/30780"),
     ),
@@ -356,7 +356,7 @@ CONTROLS = (
         rule="topdown",
         formula="a node after everything below it, with what is left of its acceptance",
         symptom="It does not accept as often as top-down verification.",
-        hint="a refused child leaves a P to its parent, and no more.",
+        hint="a refused child leaves A p' to its parent, and no more.",
         cites=("arXiv:2505.12398",),
         lossless=True,
     ),

@@ -24,7 +24,7 @@ def survival_kept(rest: Any, trees: Any, i: int, here: Tensor) -> Any:
 
 
 def token_by_token(rest: Any, trees: Any, i: int, here: Tensor) -> Any:
-    """(P - q)+ without a."""
+    """(p' - q)+ without A."""
     found = CLEAN["_refused"](rest, trees, i, here)
     alone = rest._replace(law=rest.law.clone(), chance=torch.ones_like(rest.chance))
     other = CLEAN["_refused"](alone, trees, i, here)

@@ -158,7 +158,7 @@ class JointGenerator(Generator):
                 yield Drafted(*both, weight * rest.weight, coins + rest.coins)
 
     def _chances(self, context: Tokens, drafted: Drafted) -> tuple[list[float], list[float]]:
-        """P_0 to P_n, and how likely each length is accepted where no longer one is."""
+        """A_0 to A_n, and how likely each length is accepted where no longer one is."""
         drafts, laws = drafted.tokens, drafted.laws
         survival, chances = [1.0], [1.0]
         for i, token in enumerate(drafts):

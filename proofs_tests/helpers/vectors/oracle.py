@@ -31,7 +31,7 @@ def excess(p, q, survival):
 
 
 def thresholds(rule, p, q, drafts):
-    """What each coin is compared with, and P_0, P_1, …; no coin of block verification is 0 / 0."""
+    """What each coin is compared with, and A_0, A_1, …; no coin of block verification is 0 / 0."""
     ratios = [p[i][x] / q[i][x] for i, x in enumerate(drafts)]
     if rule == "standard":
         return [min(ONE, ratio) for ratio in ratios], [ONE] * (len(drafts) + 1)

@@ -3,16 +3,16 @@
 Drawn from q independently, with replacement (SpecInfer: Miao et al. 2023, arXiv:2305.09781), or
 each from what those before it left of q, without (Jeon et al. 2024, arXiv:2402.14160; Sequoia:
 Chen et al. 2024, arXiv:2402.12374). In the order of drawing each sibling is verified as a single
-draft is, against what the rejections so far have left of p, which is P:
+draft is, against what the rejections so far have left of p, which is p':
 
-    accept x with probability min(1, P(x) / q(x));
-    else P becomes norm((P - q)+), and q, without replacement, q restricted to all but x.
+    accept x with probability min(1, p'(x) / q(x));
+    else p' becomes norm((p' - q)+), and q, without replacement, q restricted to all but x.
 
-If what follows a rejection emits norm((P - q)+), whichever x was rejected, then this step emits P,
-as with one draft; by induction from the last sibling, whose rejection is followed by a draw, the
-first emits p. A duplicate is a sibling of its own: once rejected, P(x) = 0, so it is rejected
-again, and P becomes norm((P - q)+) again. To skip it is lossy, unless what is left is verified as
-if drawn without replacement: whether another sibling comes depends on those before it alone.
+If what follows a rejection emits norm((p' - q)+), whichever x was rejected, then this step emits
+p', as with one draft; by induction from the last sibling, whose rejection is followed by a draw,
+the first emits p. A duplicate is a sibling of its own: once rejected, p'(x) = 0, so it is rejected
+again, and p' becomes norm((p' - q)+) again. To skip it is lossy, unless what is left is verified
+as if drawn without replacement: whether another sibling comes depends on those before it alone.
 """
 
 from specref.algorithms.standard import acceptance

@@ -4,11 +4,11 @@ SpecInfer (Miao et al. 2023, arXiv:2305.09781), whose siblings are drawn with re
 (Chen et al. 2024, arXiv:2402.12374), whose siblings are drawn without. From the root down, the
 siblings after the accepted prefix are verified by recursive rejection, in the order of drawing:
 
-    accept x with probability min(1, P(x) / q(x)); else P becomes norm((P - q)+),
+    accept x with probability min(1, p'(x) / q(x)); else p' becomes norm((p' - q)+),
 
-from P = p. The drafts after an accepted sibling are read next, those after a refused one never;
+from p' = p. The drafts after an accepted sibling are read next, those after a refused one never;
 and since these were not read, they say nothing about it. If no sibling is accepted, the block ends
-with a draw from P: the residual, or p where nothing was drafted.
+with a draw from p': the residual, or p where nothing was drafted.
 
 A draft carries the distribution that it was drawn from once its elder siblings were known. So the
 verifier need not know how they were drawn: with replacement that distribution is q; without, q

@@ -1,32 +1,38 @@
 """Traversal verification: a token tree is verified from its leaves to its root.
 
-Weng et al. 2025 (arXiv:2505.12398). A node is verified after everything below it: it may survive
-that its own children are all refused. Let a be the probability with which it still has to be
-accepted, 1 for the root, and P the distribution of the token after it, at first p. In the order of
-drawing, a child x from q gets
+Weng et al. 2025 (arXiv:2505.12398). A node of the tree is a context and a draft token; the root is
+the context alone. A node is verified after everything below it, so it can be accepted although all
+its children are refused. Two values belong to a node and change while its children are verified:
 
-    a_x = min(1, a P(x) / q(x)),
+* A is the probability with which it still has to be accepted: 1 for the root.
+* p' is the distribution of the token after it: at first the target's p there.
 
-and is verified with all that is below it. If it is refused, then with Z = sum (a P - q)+
+Children are verified in the order of drawing, each with all that is below it. A child x that was
+drawn from q starts with
 
-    P becomes norm((a P - q)+),    a becomes Z / (Z + 1 - a).
+    A_x = min(1, A p'(x) / q(x)).
 
-After the last child the node itself is accepted with probability a, and a token from P follows.
+If it is refused, then with R = (A p' - q)+, what the target has left,
 
-What is shown, from the leaves up: a node that is reached with a and P is accepted with probability
-a, and then P follows, and p after that. Without a child to come, that is what is done. Otherwise
-the next child is x with probability q(x), whatever was read before, and accepted with a_x: so x
-follows with probability min(q, a P)(x). It is refused with 1 less their sum, which is Z + 1 - a;
-then, by induction, y follows with probability Z / (Z + 1 - a) norm((a P - q)+)(y). Together that
-is a P. The new a and P are the same for all x; the distribution of the next child need not be, so
-siblings without replacement are covered: it is q restricted to all but x.
+    p' becomes norm(R),    A becomes sum R / (sum R + 1 - A).
 
-Z = 0 with a < 1 makes a 0: the node is refused. Z = 0 with a = 1 means P = q, where no child is
-refused; so the root keeps a = 1, and is accepted. Below a = 0, as where the target excludes x,
-nothing is read. A refused x has a P(x) < q(x), so P(x) = 0, and its duplicates are refused too;
-but each of them changes a and P. A tree with one branch is verified as by `block`, whose P_i is a
-and whose h_i is Z / (Z + 1 - a). How much is accepted, and when more than top-down, is a matter
-of `specref.theory.trees`.
+After the last child the node itself is accepted with probability A, and a token from p' follows.
+
+Why it is lossless, from the leaves up: a node that is reached with A and p' is accepted with
+probability A, and then p' follows, and p after that. Without a child to come, that is what is
+done. Otherwise the next child is x with probability q(x), whatever was read before, and is
+accepted with A_x. So x follows with probability min(q, A p')(x). A child is refused with 1 less
+their sum, which is sum R + 1 - A. Then, by induction, y follows with probability
+sum R / (sum R + 1 - A) norm(R)(y). Together that is A p'. The new A and p' are the same for all x.
+The distribution of the next child need not be, so siblings without replacement are covered: it is
+q restricted to all but x.
+
+If sum R = 0 and A < 1, A becomes 0: the node is refused. If sum R = 0 and A = 1, p' = q and no
+child is refused; so the root keeps A = 1, and is accepted. Where A = 0, as where the target
+excludes x, nothing below is read. A refused x has A p'(x) < q(x), so the new p'(x) is 0, and
+duplicates of x are refused too; but each of them changes A and p'. A tree with one branch is
+verified as by `block`: A is its A_i, R its R_i, and the new A its h_i. `specref.theory.trees` has
+how much is accepted, and when that is more than top-down.
 """
 
 import numpy as np
@@ -107,7 +113,7 @@ def accept(
 def refused(
     p: Probabilities, q: Probabilities, survival: Probability
 ) -> tuple[Probabilities, Probability]:
-    """P and a once a child from q is refused; unchanged where it was by rounding alone."""
+    """p' and A once a child from q is refused; unchanged where it was by rounding alone."""
     excess = np.maximum(survival * p - q, 0)
     total: Probability = excess.sum()
     if not total:

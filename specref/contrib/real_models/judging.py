@@ -263,9 +263,9 @@ def _judge_block(
 def _count_jointly(
     tally: Tally, start: Spot, drafted: Sequence[int], laws: dict[tuple[int, ...], Floats]
 ) -> None:
-    """Of drafts that are verified jointly at least k are kept with probability P_k.
+    """Of drafts that are verified jointly at least k are kept with probability A_k.
 
-    P_k = min(1, P_{k-1} p / q) given the first k drafts (Sun et al. 2024), the later ones
+    A_k = min(1, A_{k-1} p / q) given the first k drafts (Sun et al. 2024), the later ones
     averaged over: of each block the place in question is a bet of its own.
     """
     assert start.proposal is not None

@@ -15,7 +15,7 @@ NEXT = Fraction(1, 2**53)
 
 
 class Place(NamedTuple):
-    """One draft: the laws there, and how likely a prefix is that ends before it (jointly: P_i)."""
+    """One draft: the laws there, and how likely a prefix is that ends before it (jointly: A_i)."""
 
     p: Row
     q: Row

@@ -1,18 +1,18 @@
 """Batched block verification: drafts are accepted jointly.
 
-With P_0 = 1 and P_i = min(1, P_{i-1} p / q) along the drafts, and S_i the sum of (P_i p - q)+ of
-the laws after i of n drafts, the accepted length is the last i whose coin is below
+With A_0 = 1 and A_i = min(1, A_{i-1} p / q) along the drafts, and R_i = (A_i p - q)+ of the laws
+after i of n drafts, the accepted length is the last i whose coin is below
 
-    h_i = S_i / (S_i + 1 - P_i),    h_n = P_n,
+    h_i = sum R_i / (sum R_i + 1 - A_i),    h_n = A_n,
 
-or 0, and the next token has the law norm((P_i p - q)+), or p after all n.
+or 0, and the next token has the law norm(R_i), or p after all n.
 
-A law q may sum to less than 1, the rest being ``OUTSIDE``, where P is 0. It is shown from the
-last draft back that, once x_1 ... x_i are drafted, at least i are accepted with probability P_i,
+A law q may sum to less than 1, the rest being ``OUTSIDE``, where A is 0. It is shown from the
+last draft back that, once x_1 ... x_i are drafted, at least i are accepted with probability A_i,
 and that the target's law follows them then. A draft y comes next and is accepted with
-q min(1, P_i p / q) = min(q, P_i p). So nothing beyond i is accepted with
-1 - sum min(q, P_i p) = 1 - P_i + S_i, whatever q sums to; i itself is with h_i of that, which is
-S_i, and y follows with (P_i p - q)+. Both ways together give P_i p(y).
+q min(1, A_i p / q) = min(q, A_i p). So nothing beyond i is accepted with
+1 - sum min(q, A_i p) = 1 - A_i + sum R_i, whatever q sums to; i itself is with h_i of that, which
+is sum R_i, and y follows with R_i(y). Both ways together give A_i p(y).
 
 Nothing here waits for the device: no number is read on the host, and no shape depends on one.
 """
@@ -78,7 +78,7 @@ def verify_block(
 
 
 def _survival(target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor) -> Tensor:
-    """P_0 to P_K, shape (B, K + 1): 0 from OUTSIDE and after the last draft on, NaN from 0 / 0."""
+    """A_0 to A_K, shape (B, K + 1): 0 from OUTSIDE and after the last draft on, NaN from 0 / 0."""
     known, tokens = drafts[:, :-1] >= 0, drafts[:, :-1, None].clamp(min=0)
     ratios = target_probs[:, :-1].gather(2, tokens).double()
     if draft_probs is not None:

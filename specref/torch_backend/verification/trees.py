@@ -1,22 +1,22 @@
 """Batched verification of token trees: several drafts of a position, and drafts after each.
 
-Let P be the law of the token after a node, at first the target's, and a the probability with
+Let p' be the law of the token after a node, at first the target's p, and A the probability with
 which the node is still to be accepted. A child x that was drawn from q is accepted, in all, with
 
-    a_x = min(1, a P(x) / q(x)),
+    A_x = min(1, A p'(x) / q(x)),
 
-and once it is refused, with all that is below it, Z being the sum of (a P - q)+,
+and once it is refused, with all that is below it, then with R = (A p' - q)+
 
-    P becomes norm((a P - q)+),    a becomes Z / (Z + 1 - a).
+    p' becomes norm(R),    A becomes sum R / (sum R + 1 - A).
 
 *Top-down*, the coin of a child is tossed before those of what is below it. So whatever is read
-below it has a = 1. *Traversal* tosses it afterwards, at what is left of a_x: the block ends with
+below it has A = 1. *Traversal* tosses it afterwards, at what is left of A_x: the block ends with
 the first node, leaves before their parents, whose coin succeeds; or at the root, which is certain.
 
-Either way, a node with a and P emits a P, if that is so after a refusal: x comes with q(x), and is
-accepted with min(q, a P)(x); some child is refused with 1 - sum min(q, a P) = Z + 1 - a, whatever
-q sums to; and then Z / (Z + 1 - a) norm((a P - q)+) is emitted. The sum is a P. As P and a do not
-depend on which x was refused, the next q may: it may be q without x.
+Either way, a node with A and p' emits A p', if that is so after a refusal: x comes with q(x), and
+is accepted with min(q, A p')(x); some child is refused with 1 - sum min(q, A p'), which is
+sum R + 1 - A whatever q sums to; and then sum R / (sum R + 1 - A) norm(R) is emitted. The sum is
+A p'. As p' and A do not depend on which x was refused, the next q may: it may be q without x.
 
 Nothing here waits for the device: no number is read on the host, and no shape depends on one.
 """
@@ -136,7 +136,7 @@ class _Trees(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """What a node still emits after refused children: a P, where P is law / total."""
+    """What a node still emits after refused children: A p', where p' is law / total."""
 
     law: Tensor
     total: Tensor
@@ -175,7 +175,7 @@ def _traversal(trees: _Trees, uniforms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _emptied(trees: _Trees) -> tuple[Tensor, Tensor]:
-    """Weights of P, shape (B, N + 1, V), and a, (B, N + 1), once all children are refused."""
+    """Weights of p', shape (B, N + 1, V), and A, (B, N + 1), once all children are refused."""
     laws = trees.p.to(trees.wide, copy=True)
     totals = torch.ones_like(laws[..., 0], dtype=torch.float64)
     chances, rows = totals.clone(), torch.arange(len(laws), device=laws.device)
@@ -191,7 +191,7 @@ def _emptied(trees: _Trees) -> tuple[Tensor, Tensor]:
 
 
 def _chance(rest: _Rest, trees: _Trees, i: int) -> Tensor:
-    """a P / q of node i, shape (B, 1): 0 of OUTSIDE, NaN, which no coin is below, of 0 / 0."""
+    """A p' / q of node i, shape (B, 1): 0 of OUTSIDE, NaN, which no coin is below, of 0 / 0."""
     draft = trees.drafts[:, i, None]
     token = draft.clamp(min=0)
     chance = rest.law.gather(1, token) * rest.chance / rest.total
@@ -201,7 +201,7 @@ def _chance(rest: _Rest, trees: _Trees, i: int) -> Tensor:
 
 
 def _refused(rest: _Rest, trees: _Trees, i: int, here: Tensor) -> _Rest:
-    """What is left if node i is refused; P where nothing is left of it, by rounding alone."""
+    """What is left if node i is refused; p' where nothing is left of it, by rounding alone."""
     scale = (rest.chance / rest.total).to(rest.law.dtype)
     excess = _less(rest.law * scale, trees, i).clamp_(min=0)
     total = excess.sum(dim=1, keepdim=True, dtype=torch.float64)

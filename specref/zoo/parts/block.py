@@ -26,7 +26,7 @@ CERTAIN = np.array([Fraction(1)], dtype=object)
 
 
 class Row(NamedTuple):
-    """The drafts so far, P_i, the joint ratio p(x_1 … x_i) / q(x_1 … x_i), and what comes next."""
+    """The drafts so far, A_i, the joint ratio p(x_1 … x_i) / q(x_1 … x_i), and what comes next."""
 
     block: Tokens
     survival: Probability
@@ -53,19 +53,19 @@ def drafted(
 
 
 def capped(row: Row, token: int) -> Probability:
-    """P_{i+1} = min(1, P_i p / q)."""
+    """A_{i+1} = min(1, A_i p / q)."""
     ratio: Probability = row.survival * row.p[token] / row.q[token]
     return min(1, ratio)
 
 
 def excess(row: Row) -> Probabilities:
-    """R_i = (P_i p - q)+."""
+    """R_i = (A_i p - q)+."""
     weights: Probabilities = np.maximum(row.survival * row.p - row.q, 0)
     return weights
 
 
 def stopping(row: Row) -> Probability:
-    """h_i = sum R_i / (sum R_i + 1 - P_i), or 0 for 0/0."""
+    """h_i = sum R_i / (sum R_i + 1 - A_i), or 0 for 0/0."""
     total: Probability = excess(row).sum()
     return total / (total + (1 - row.survival)) if total else total
 
@@ -135,7 +135,7 @@ def rows_of(target: Model, context: Tokens, drafts: list[Draft], grow: Grow) -> 
 
 
 def products_of_uniforms(rows: Sequence[Row], coins: Sequence[Probability], chance: Chance) -> int:
-    """The last i with P_i >= u_1 … u_i, for up to two drafts: P(u_1 u_2 <= c) = c - c log c."""
+    """The last i with A_i >= u_1 … u_i, for up to two drafts: P(u_1 u_2 <= c) = c - c log c."""
     limits = [float(row.survival) for row in rows[1:]]
     if len(limits) > 2:
         raise ValueError(f"{len(limits)} drafts: expected at most 2")
@@ -175,14 +175,14 @@ def joint(row: Row, token: int) -> Probability:
 
 
 def greedy(row: Row) -> Probability:
-    """The coin of greedy block verification, where P_i is the joint ratio."""
+    """The coin of greedy block verification, with the joint ratio for A_i."""
     if not row.q.any():
         return min(1, row.survival)
     return by_refused_drafts(row)
 
 
 def each_capped(row: Row, token: int) -> Probability:
-    """P_i = prod min(1, p / q): what token verification accepts."""
+    """A_i = prod min(1, p / q): what token verification accepts."""
     ratio: Probability = row.p[token] / row.q[token]
     return row.survival * min(1, ratio)
 
@@ -194,7 +194,7 @@ def total_alone(row: Row) -> Probability:
 
 
 def by_refused_drafts(row: Row) -> Probability:
-    """sum R_i / sum (q - P_i p)+: h_i if the drafts are all that can come to i, without END."""
+    """sum R_i / sum (q - A_i p)+: h_i if the drafts are all that can come to i, without END."""
     total: Probability = excess(row).sum()
     refused: Probability = np.maximum(row.q - row.survival * row.p, 0).sum()
     if not row.q.any():
@@ -203,7 +203,7 @@ def by_refused_drafts(row: Row) -> Probability:
 
 
 def token_coin(row: Row) -> Probability:
-    """h_i with R_i = P_i (p - q)+."""
+    """h_i with R_i = A_i (p - q)+."""
     total: Probability = scaled(row).sum()
     return total / (total + (1 - row.survival)) if total else total
 
@@ -221,7 +221,7 @@ def tokenwise(row: Row) -> Probabilities:
 
 
 def scaled(row: Row) -> Probabilities:
-    """P_i (p - q)+."""
+    """A_i (p - q)+."""
     weights: Probabilities = row.survival * tokenwise(row)
     return weights
 
@@ -253,7 +253,7 @@ def unconditional(drafts: list[Draft]) -> list[Draft]:
 def one_draw(
     target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
 ) -> Tokens:
-    """Coin and token at once: from the weights R_i, or with 1 - P_i one draft further back."""
+    """Coin and token at once: from the weights R_i, or with 1 - A_i one draft further back."""
     drafts = drafted(target, drafter, context, lookahead, chance)
     for row in reversed(rows_of(target, context, drafts, capped)):
         weights = np.append(excess(row), 1 - row.survival)

@@ -105,7 +105,7 @@ def sequentially(q: Probabilities, tokens: Sequence[int]) -> Tree:
 
 
 def ratio(p: Probabilities, node: Node) -> Probability:
-    """min(1, P / q)."""
+    """min(1, p' / q)."""
     return acceptance(p, node.q, node.token)
 
 
@@ -263,7 +263,7 @@ def zeroed(p: Probabilities, node: Node) -> Probabilities:
 
 
 def not_renormalised(p: Probabilities, node: Node) -> Probabilities:
-    """(P - q)+."""
+    """(p' - q)+."""
     excess = np.maximum(p - node.q, 0)
     return excess if excess.any() else p
 
