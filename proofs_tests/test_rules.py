@@ -14,6 +14,7 @@ from specref.models import Model, hashed_model, iid_model
 from specref.rule import Rule
 from specref.rules import RULES, declarable, rule_of
 from specref.vocabulary import Vocabulary
+from specref.zoo import ALL
 
 VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"
 ABC = Vocabulary("abc")
@@ -26,6 +27,11 @@ WITH_LENGTHS = [name for name, rule in RULES.items() if rule.accepted_lengths]
 def test_the_rules_that_say_so_have_published_vectors() -> None:
     published = {file.stem for file in VECTORS.glob("*.json")} & set(RULES)
     assert published == {name for name, rule in RULES.items() if rule.vectors}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=str)
+def test_what_is_printed_is_in_the_zoo_as_a_variant_of_its_rule(rule: Rule) -> None:
+    assert {ALL[name].rule for name in rule.printed} <= {rule.name}
 
 
 @pytest.mark.parametrize("name", WITH_LENGTHS)

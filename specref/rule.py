@@ -84,6 +84,8 @@ class Rule:
         When to use it.
     differs : str
         What differs from the paper; empty if nothing does.
+    printed : tuple of str
+        Entries of `specref.zoo` that run what its paper prints, to the letter.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Rule:
     formula: str = ""
     when: str = ""
     differs: str = ""
+    printed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.verify is None) != (self.coins is None):

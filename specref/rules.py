@@ -143,6 +143,7 @@ RULES: Mapping[str, Rule] = _table(
         formula=RATIO,
         when="For one chain of draft tokens from the target's vocabulary: the least code.",
         differs=BONUS,
+        printed=("algorithm-5-as-printed",),
     ),
     Rule(
         "union",
@@ -182,6 +183,7 @@ RULES: Mapping[str, Rule] = _table(
         formula="A = A * p[x]",
         when="For two vocabularies that read each other's text and share little, without psi.",
         differs="stops at the first mismatch, not at the argmin; keeps the target's token ids",
+        printed=("slem-first-match", "slem-context-retokenised"),
     ),
     Rule(
         "slrs",
@@ -195,6 +197,12 @@ RULES: Mapping[str, Rule] = _table(
         formula=TEXT,
         when="For two vocabularies that read each other's text and share little, with psi.",
         differs="psi is a push-forward; n draft tokens, not n + 1; several tokens an iteration",
+        printed=(
+            "slrs-exact-decompositions",
+            "slrs-lookahead-off-by-one",
+            "slrs-fall-through",
+            "slrs-single-token",
+        ),
     ),
     Rule(
         "block",
@@ -208,6 +216,8 @@ RULES: Mapping[str, Rule] = _table(
         vectors=True,
         formula="A = min(1, A * p[x] / q[x])",
         when="For one chain of draft tokens: on average it accepts at least as many as standard.",
+        differs="random numbers are drawn from the last draft token back, not from the first on",
+        printed=("block-tossed-forwards",),
     ),
     # An iteration emits the tokens that it owes, too: its length says nothing of acceptance.
     Rule(

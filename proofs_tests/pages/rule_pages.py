@@ -22,7 +22,9 @@ from specref.report.listing import rules as listed_rules
 from specref.rule import Rule
 from specref.rules import RULES
 from specref.zoo import ALL
+from specref.zoo.entry import Entry
 
+NO_DIFFERENCE = "in nothing that is known"
 TEXTS = {
     "one": "the target's",
     "two": "any; nothing is drafted for a context that the draft model cannot spell",
@@ -37,7 +39,8 @@ def rule_page(rule: Rule) -> str:
     (told,) = (row for row in listed_rules() if row.name == rule.name)
     facts = {
         "from": "; ".join(cited(paper) for paper in rule.papers),
-        "differs from the paper": rule.differs or "no difference is listed",
+        "this listing differs from the paper": rule.differs or NO_DIFFERENCE,
+        "the paper's words, read literally": as_printed(rule),
         "vocabulary of the draft model": TEXTS[rule.vocabularies],
         "lossless": is_lossless_said(rule),
         "a verified draft token is accepted wherever p = q": "yes"
@@ -76,7 +79,7 @@ def formula(rule: Rule) -> str:
     named = [("$A_i$" if indexed(rule.formula) else "$A$", given(rule))]
     named += [(f"${told}$", what) for told, what in symbols(rule.formula)]
     symbol_rows = rows_of(("symbol", "meaning"), iter(named))
-    return f"## Acceptance formula\n\n{lines}\n\n{symbol_rows}\n{CHECKED}\n"
+    return f"## Acceptance formula\n\n{symbol_rows}\n{lines}\n\n{CHECKED}\n"
 
 
 CHECKED = (
@@ -97,6 +100,21 @@ def given(rule: Rule) -> str:
             "$A_0 = 1$, and p, q and x are those of position i"
         )
     return "the probability that a draft token of the position is accepted, given what is below"
+
+
+def as_printed(rule: Rule) -> str:
+    """The variants of a rule that are what its paper prints, to the letter."""
+    told = (
+        f"[{one.id}](../bugs.md#{one.id}), {kind_of(one)}: {one.formula}"
+        for one in map(ALL.__getitem__, rule.printed)
+    )
+    return "; ".join(told) or "were not run apart from this listing"
+
+
+def kind_of(entry: Entry) -> str:
+    """Whether an entry of the zoo is lossless, and whether it is what its paper prints."""
+    printed = " (as printed)" * (entry.id in RULES[entry.rule].printed)
+    return ("lossless" if entry.lossless else "lossy") + printed
 
 
 def picture(rule: Rule) -> str:
@@ -264,7 +282,7 @@ def bugs(rule: Rule) -> str:
     if not entries:
         return "## Known bugs\n\nThe zoo has none for this rule.\n"
     rows = (
-        (f"`{one.id}`", one.formula, "lossless" if one.lossless else "lossy", ", ".join(one.cites))
+        (f"[{one.id}](../bugs.md#{one.id})", one.formula, kind_of(one), ", ".join(one.cites))
         for one in entries
     )
     return f"""## Known bugs, and rules that look like one
