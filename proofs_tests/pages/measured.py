@@ -20,7 +20,7 @@ from proofs_tests.pages.console_blocks import ROOT
 from specref.contrib.selftest.kill_matrix import STAGES as ALL_STAGES
 from specref.contrib.selftest.kill_matrix import Matrix, Row, row_of
 from specref.contrib.selftest.kills_report import (
-    ABOUT,
+    columns_said,
     entries_table,
     family,
     headline,
@@ -114,8 +114,8 @@ def zoo_page() -> str:
     picture = PICTURE.format(said=said_of_heat_map(**found.counts))
     parts: list[Part] = [
         *(Prose(line) for line in found.problems),
-        *(Prose(made), Prose(ABOUT), Prose(picture), Prose(HOW), entries_table(found)),
-        *(Heading("What each fixture alone would miss"), *bullets(missed(found))),
+        *(Prose(picture), Prose(HOW), *columns_said(), entries_table(found)),
+        *(Heading("What each test case alone would miss"), *bullets(missed(found)), Prose(made)),
     ]
     return markdown(Document("The zoo", *headline(found), parts)) + "\n" + unknown(new, "zoo")
 

@@ -20,9 +20,11 @@ from proofs_tests.pages.links import PAGES_ELSEWHERE, PARAGRAPH, relinked, rows_
 from proofs_tests.pages.paper_pages import anchor, paper_page, short
 from proofs_tests.pages.rule_pages import rule_page
 from specref.cli import COMMANDS
-from specref.report.listing import SECTIONS
+from specref.report.listing import SECTIONS, BugRow, bugs
 from specref.rules import RULES
 from specref.wings import registered
+from specref.zoo import ALL
+from specref.zoo.entry import PLACES
 
 
 def write(folder: Path) -> None:
@@ -56,7 +58,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for section in ("contracts", "claims", "checks", "names"):
         yield LISTED_AS.get(section, section), listing_page(section)
     yield "findings", described_page("findings", "Findings", "What a report says of a failure.")
-    yield "bugs", described_page("bugs", "Planted bugs", "The bugs that a diagnosis names.")
+    yield "bugs", bugs_page()
     yield "playground", PLAYGROUND
 
 
@@ -223,13 +225,41 @@ def listing_page(section: str) -> str:
 def described_page(section: str, title: str, what: str) -> str:
     """A section of `specref list` with a heading for each row: reports have its address."""
     parts = [f"# {title}\n\n{what} `specref list {section}` prints it."]
-    for row in SECTIONS[section](None):
-        lines = [row.text]
-        if section == "bugs":
+    parts += [f"## {row.name}\n\n{escaped(row.text)}" for row in SECTIONS[section](None)]
+    return PARAGRAPH.join(parts) + "\n"
+
+
+LETTERS = """p and q are the distributions of target and draft model, x is the drafted token, and
+(v)+ is max(v, 0) for each token. p_i, q_i and x_i are those of position i, and n is the number of
+draft tokens. u is a random number in [0, 1), and norm divides by the sum. A_i, R_i and h_i are
+those of [block verification](../choose-an-algorithm.md#one-chain), p' and A those of
+[traversal](rules/traversal.md), and psi that of
+[drafts by text](../choose-an-algorithm.md#through-text)."""
+WARPED = "standard with sampling parameters"
+
+
+def bugs_page() -> str:
+    """Planted bugs by their rule and their place in an iteration; look-alikes come last."""
+    groups: dict[str, list[BugRow]] = {}
+    for row in bugs():
+        where = "Lossless look-alikes of" if row.lossless else "Bugs in"
+        place = f": {PLACES[ALL[row.name].stage]}" * (not row.lossless)
+        rule = WARPED if row.rule == "warped" else row.rule
+        groups.setdefault(f"{where} {rule}{place}", []).append(row)
+    parts = [
+        "# Known bugs\n\nThe bugs that a report may name: first those of `standard`, in the order "
+        "of an iteration, then those of other rules. Lossless rules that look like a bug come "
+        "last. `specref list bugs` prints this list. [The zoo](../records/zoo.md) says what finds "
+        "each.",
+        f"**Letters.** {LETTERS}",
+    ]
+    for title, rows in groups.items():
+        parts.append(f"## {title}")
+        for row in rows:
             kind = "Exact because" if row.lossless else "Fix"
-            lines += [f"Rule: `{row.rule}`", f"Formula: {row.formula}"]
-            lines += [f"{kind}: {row.fix}", *map("Seen in {}".format, row.seen_in)]
-        parts.append(f"## {row.name}\n\n{PARAGRAPH.join(map(escaped, lines))}")
+            lines = [row.text, f"Formula: {row.formula}", f"{kind}: {row.fix}"]
+            lines += [f"Seen in {', '.join(row.seen_in)}"] * bool(row.seen_in)
+            parts.append(f"### {row.name}\n\n{PARAGRAPH.join(map(escaped, lines))}")
     return PARAGRAPH.join(parts) + "\n"
 
 

@@ -267,6 +267,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
     assert answers[1].seconds == 0
     page = markdown(dominance_document(list(map(told, answers)), "command"))
     assert page.count("\n* ") == 2 + len(LEFT_OUT)
+    assert page.index("## One rule never accepts fewer") < page.index("## Open")
     assert "standard and tli: not run: interrupted." in page
     assert answers_record(answers)[1]["comparisons"] == []
 

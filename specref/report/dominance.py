@@ -36,6 +36,15 @@ RELATIONS: Mapping[Relation, str] = MappingProxyType(
     }
 )
 UNDECIDED = ("open", "not run")
+GROUPS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "One rule never accepts fewer than the other": ("more", "at least", "less", "at most"),
+        "Two rules accept as many": ("equal",),
+        "Sometimes more, sometimes fewer": ("neither",),
+        "Open": UNDECIDED,
+    }
+)
+"""{heading: the relations below it}, in the order in which readers look for them."""
 COMPARED = (
     "Of a block all tokens but the last are accepted drafts, in one iteration, or all tokens that "
     "two iterations emit, the second in the context that the first leaves; tokens that greedy "
@@ -204,11 +213,13 @@ def dominance_document(
         else f"All {len(answers)} questions are decided"
     )  # fmt: skip
     several = [one for one in rules if one.question.iterations > 1]
-    parts = _by_shape([one for one in rules if one.question.iterations == 1])
+    once = [one for one in rules if one.question.iterations == 1]
+    parts = _by_relation(once)
     if several:
-        parts += [Heading("In two iterations"), *_sentences(several), ""]
+        parts += [Heading("In two iterations"), *_sentences(_by_rank(several)), ""]
     if formulas:
-        parts += [Heading("Closed forms"), *_sentences(formulas)]
+        parts += [Heading("Closed forms"), *_sentences(_by_rank(formulas)), ""]
+    parts += _by_shape(once)
     written = f"Written by `{command}`. " if command else ""
     more = [
         Heading("What is compared"),
@@ -228,8 +239,23 @@ def _sentences(answers: Sequence[Told]) -> list[Part]:
     )
 
 
+def _by_relation(answers: Sequence[Told]) -> list[Part]:
+    """The sentences below what they say: what is proved first, what is open last."""
+    parts: list[Part] = []
+    for title, relations in GROUPS.items():
+        if some := [one for one in answers if one.relation in relations]:
+            parts += [Heading(title), *_sentences(some), ""]
+    return parts
+
+
+def _by_rank(answers: Sequence[Told]) -> list[Told]:
+    """In the order of the headings."""
+    order = [relation for relations in GROUPS.values() for relation in relations]
+    return sorted(answers, key=lambda one: order.index(one.relation))
+
+
 def _by_shape(answers: Sequence[Told]) -> list[Part]:
-    """The sentences of each pair of vocabularies and lookahead, after a table of many rules."""
+    """A table of each pair of vocabularies and lookahead that was asked of many rules."""
     shapes: dict[tuple[object, ...], list[Told]] = {}
     for one in answers:
         asked = one.question
@@ -238,7 +264,8 @@ def _by_shape(answers: Sequence[Told]) -> list[Part]:
     for several in shapes.values():
         asked = several[0].question
         over = box(Vocabulary(asked.target), Vocabulary(asked.drafter), asked.lookahead)
-        parts += [Heading(f"Over {over}"), *_overview(several), *_sentences(several), ""]
+        if overview := _overview(several):
+            parts += [Heading(f"Over {over}"), *overview]
     return parts
 
 

@@ -27,6 +27,7 @@ from specref.report.layout import Column, Table
 from specref.rule import Rule
 from specref.rules import RULES
 from specref.zoo import ALL
+from specref.zoo.entry import PLACES, Entry
 
 
 @dataclass(frozen=True)
@@ -187,14 +188,20 @@ def listing_of(rule: Rule) -> object:
 
 
 def bugs(contract: Contract | None = None) -> list[BugRow]:
-    """Every planted bug, and every lossless rule that looks like one."""
+    """Every planted bug by its rule and its place in an iteration; then lossless look-alikes."""
+    rules, places = list(RULES), list(PLACES)
+
+    def order(one: Entry) -> tuple[bool, int, int]:
+        rule = rules.index(one.rule) if one.rule in rules else len(rules)
+        return one.lossless, rule, places.index(one.stage)
+
     return [
         BugRow(
             *(one.id, one.rule, one.lossless, one.formula, one.symptom, one.hint),
             list(one.cites),
             address_of_bug(one.id),
         )
-        for one in ALL.values()
+        for one in sorted(ALL.values(), key=order)
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from specref.algorithms.trees.topdown import Verify as VerifyTree
@@ -32,6 +33,23 @@ Stage: TypeAlias = Literal[
     "reporting",
     "contract",
 ]
+PLACES: Mapping[Stage, str] = MappingProxyType(
+    {
+        "draft": "how draft tokens are made",
+        "accept": "acceptance",
+        "residual": "the residual",
+        "bonus": "the bonus token",
+        "randomness": "random numbers",
+        "context": "contexts and rows",
+        "length": "lengths and ends",
+        "vocabulary": "vocabularies and texts",
+        "operator": "how p and q are read",
+        "batch": "batches",
+        "contract": "the form of the answer",
+        "reporting": "figures",
+    }
+)
+"""{stage: where in an iteration an entry departs from its rule}, in the order of an iteration."""
 Figure: TypeAlias = Callable[[Sequence[Iteration]], Any]
 
 

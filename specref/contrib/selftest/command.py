@@ -43,8 +43,13 @@ def zoo_command(
 ) -> NoReturn:
     """Run the checks against the library of known bugs.
 
-    Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
-    fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.
+    The table has a row for each known bug (mutant, lossy) and each look-alike (control, lossless).
+    A column for each stage of specref check says how many checks failed of those that apply: 2/9.
+    Stage says where the bug is, TV how far its tokens are from the target. Lines below the table
+    explain each column.
+
+    Exit code 1 on a mutant that no check fails, a check that fails no mutant, or a control that
+    fails; with --triggers if fewer than 95 % are found. With IDS, only those are run.
 
     The whole zoo takes 8 minutes on one core, --triggers 30, shared by all cores; a mutant 2
     seconds on average.

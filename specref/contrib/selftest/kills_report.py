@@ -9,7 +9,7 @@ from rich.text import Text
 from specref.conformance.status import Stage
 from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
 from specref.contrib.selftest.triggers_report import TriggersRecord
-from specref.report.document import Document, Heading, Kind, Part
+from specref.report.document import Document, Heading, Kind, Part, bullets
 from specref.report.forms import Ids, Reports, Whole, form_of
 from specref.report.layout import Column, Prose, Table
 from specref.report.page import address
@@ -23,18 +23,27 @@ SHORT = {
     Stage.BOUNDARY: "bound",
 }
 LEGEND = (
-    "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
-    "pairs that the checks use, where it is a step. Controls are lossless and must pass."
+    "mutant or control: a mutant is a planted bug, and lossy; a control looks like a bug, is "
+    "lossless, and must pass.",
+    "stage: where it departs from its rule, such as accept or residual.",
+    "TV: the largest exact total variation from the target on the pairs of models that the checks "
+    "use; empty if it is no step, loop or batch whose tokens could be off.",
+    "{stages}: stages of specref check. 2/9 means that 2 of its 9 checks for this rule failed; "
+    "an empty cell, that no check of the stage applies.",
 )
 ABOUT = (
-    "Every planted bug and every lossless look-alike, under every check that can be put to it. "
-    "The rule is the clean one; of a figure, its definition. TV is the largest exact total "
-    "variation on the pairs of models that the checks use (on others it may be larger): of the "
-    "completed block where the entry is a step, of the first tokens where it is a loop that "
-    "carries something, of the joint distribution of two requests where it is a step of a "
-    "batch. Figures "
-    "that are reported wrongly, verifiers that break their contract, and dependence between "
-    "rows have none."
+    "Every planted bug and every lossless look-alike, under every check that applies to it:",
+    "id: its name, for `specref zoo ID`.",
+    "rule: the rule that it departs from; of a figure that is reported wrongly, the figure.",
+    "stage: where it departs; control marks a look-alike, which is lossless.",
+    "formula: what it does in place of its rule. p is the target's distribution, q the draft "
+    "model's, x the draft token, i its position, and (v)+ is max(v, 0).",
+    "TV: the largest exact total variation on the pairs of models that the checks use; on other "
+    "pairs it may be larger. It is of the completed block; of the first tokens for a decode loop; "
+    "and of two requests together for a step of a batch. It is empty for wrong figures, for "
+    "verifiers that break their contract, and for dependence between rows.",
+    "killed by: the stages of `specref check`, or the checks, that fail it; passes: none does.",
+    "seen in: public code or papers that have it.",
 )
 
 
@@ -47,13 +56,25 @@ def kills_document(matrix: Matrix) -> Document:
     problems = matrix.problems
     parts: list[Part] = [
         Table(columns, [_stages_row(row) for row in matrix.rows]),
-        *("", Prose(LEGEND, "dim")),
+        *("", *(Prose(line, "dim") for line in legend())),
         *(Prose(line, "dim") for line in missed(matrix) if matrix.whole),
         *(Prose(problem, "red") for problem in problems),
         Prose(summary(matrix), "bold red" if problems else "bold green"),
     ]
-    more: list[Part] = [Heading("What each is"), Prose(ABOUT), entries_table(matrix)]
+    more: list[Part] = [Heading("What each is"), *columns_said(), entries_table(matrix)]
     return Document("specref zoo", *headline(matrix), parts, more)
+
+
+def legend() -> list[str]:
+    """What each column of the matrix is."""
+    names = [SHORT.get(stage, str(stage)) for stage in STAGES]
+    short = "; ".join(f"{short} is {stage}" for stage, short in SHORT.items())
+    return [line.format(stages=", ".join(names)) for line in LEGEND] + [f"{short}."]
+
+
+def columns_said() -> list[Part]:
+    """What each column of the table of entries is."""
+    return [Prose(ABOUT[0]), *bullets(ABOUT[1:])]
 
 
 def headline(matrix: Matrix) -> tuple[Kind, str]:
