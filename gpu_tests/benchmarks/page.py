@@ -15,41 +15,36 @@ PAGE = """\
 
 {devices}
 
-Generated, with `records/benchmarks.json`, by
-
-<!-- not run: it measures all of this page again -->
-```sh
-python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json \\
-    --markdown docs/records/benchmarks.md
-```
-
-On a machine without CUDA what needs it is not_run, unless the file has it from another machine;
-`--part` and `--device` measure anew only some of it. With `--from-json FILE` for `--output` the
-page is rendered and nothing is measured. Intervals are the least and the most
-of the repetitions; a ratio is the median of the ratios within each repetition, and what is met is
-met by medians. A row that failed names the exception.
+Intervals go from the least to the most of the repetitions. A ratio is the median of the ratios
+within each repetition. A figure is met if its median is. A row that failed names the exception.
+Rows that need CUDA are `not_run` if no machine with CUDA has measured them.
 
 ## Figures to reach
 
 {figures}
 
 The TLI of Transformers as shipped is left out of the comparison: it verifies against a permuted
-q, and its output is not the target's ([found by the kit](trophies.md)).
+q, and its output does not have the target's distribution ([finding](trophies.md)).
 
 {parts}
+
+*Measured by `python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json
+--markdown docs/records/benchmarks.md`. `--part` and `--device` measure some of it again.
+`--from-json FILE` in place of `--output` renders this page and measures nothing.*
 """
 VERIFICATION = """\
 ## Verification, {device}
 
 {machine}
 
-`verify`, with `torch_backend.row_coins`, on random laws whose drafts are drawn from q; caches are
-cold. *Compiled* is `verify` by `torch.compile`; *fused* is `torch_backend.fused`, and *fused
-graph* the same as a CUDA graph. Two floors are times in which a copy moves bytes, each once.
-*All rows* are every row of both models. *Needed rows* are of logits those up to where verification
-stopped; of probabilities the row of p there, the row of q there after a rejection, and p and q of
-each accepted draft. Both have the drafts and coins that are looked at, and the output. Bytes and
-times are all rows, needed rows. The copy of {buffer} ran at {bandwidth:.1f} GB/s, bytes read and
+`verify`, with random numbers by `torch_backend.row_coins`, on random p and q. Draft tokens are
+drawn from q, and caches are cold. *Compiled* is `verify` by `torch.compile`; *fused* is
+`torch_backend.fused`, and *fused graph* the same as a CUDA graph. Two floors are times in which a
+copy moves bytes, each once. *All rows* are every row of both models. *Needed rows* are of logits
+those up to where verification stopped; of probabilities the row of p there, the row of q there
+after a rejection, and p and q of each accepted draft. Both include the draft tokens and random
+numbers that are read, and the output. Bytes and times are those of all rows, then of needed rows.
+The copy of {buffer} ran at {bandwidth:.1f} GB/s, bytes read and
 written counted, in the same run.
 
 {table}"""
@@ -159,7 +154,7 @@ def _verified(row: Row) -> Iterator[object]:
 
 GENERATION_COLUMNS = (
     "method | T | lookahead | by | batch, new tokens | tokens/s | x Transformers | x plain | "
-    "accepted | tokens per target forward | time per iteration | forwards of target, drafter"
+    "accepted | tokens per target forward | time per iteration | forwards of target, draft model"
 )
 
 

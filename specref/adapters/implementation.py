@@ -14,7 +14,7 @@ class Deviation:
 
     * `check`: The id of the check that fails.
     * `reason`: The cause, in one sentence.
-    * `lossy`: Whether it changes the law of the text.
+    * `lossy`: Whether it changes the distribution of the output.
     * `cites`: Issues and pull requests (``owner/repo#number``).
     * `evidence`: The test that demonstrates it.
     """
@@ -34,7 +34,7 @@ class Implementation:
     * `make`: Returns the function of the contract; it may import `packages`.
     * `remedy`: How to install them.
     * `greedy`: Whether it decodes by argmax, to be judged by equality (`judge_greedy`), not by a
-      law.
+      distribution.
     * `rule`: The algorithm that it declares, if the function itself does not.
     * `known`: The failures that are expected.
     * `apart`: Packages that `make` does not import as a whole, and clones ``OWNER/NAME``.

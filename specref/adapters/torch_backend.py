@@ -27,7 +27,7 @@ def load_verify(
     dtype: Dtype = "float64",
     recovery: Literal["race", "inverse"] = "race",
 ) -> Verified:
-    """`verify` with the kit's coins; the last token by a race, or by an inverse CDF.
+    """`verify` by given random numbers; the last token by a race, or by an inverse CDF.
 
     Half precision rounds p and q by one unit each, so two units are declared as tolerance.
 
@@ -47,7 +47,7 @@ def load_verify(
 
 
 def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
-    """`fused.verify` with the kit's coins; without CUDA in Triton's interpreter, which is slow.
+    """`fused.verify` by given random numbers; without CUDA in Triton's slow interpreter.
 
     * raises `NotInstalledError`: torch or triton is missing.
     """
@@ -59,7 +59,7 @@ def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified
 
 
 def load_fused_on_cuda() -> Verified:
-    """`load_fused_verify` on CUDA; the whole kit would take the interpreter hours.
+    """`load_fused_verify` on CUDA; all checks would take the interpreter hours.
 
     * raises `NotInstalledError`: torch, triton or CUDA is missing.
     """
@@ -76,7 +76,7 @@ def load_verify_block(
     dtype: Dtype = "float64",
     recovery: Literal["race", "inverse"] = "race",
 ) -> Verified:
-    """`verify_block` with the kit's coins; the last token by a race, or by an inverse CDF.
+    """`verify_block` by given random numbers; the last token by a race or an inverse CDF.
 
     * raises `NotInstalledError`: torch is missing.
     """
@@ -106,7 +106,7 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
         *,
         rng: np.random.Generator,
     ) -> tuple["Tensor", "Tensor"]:
-        """`chains.verify` with coins of `randomness.row_coins`."""
+        """`chains.verify` with random numbers by `randomness.row_coins`."""
         seeds = from_numpy(rng.integers(2**63, size=len(draft_tokens))).to(device)
         coins = randomness.row_coins(seeds, 0, draft_tokens.shape[1])
         return chains.verify(target_probs, draft_probs, draft_tokens, coins=coins)
@@ -159,7 +159,7 @@ def load_verify_tree(
     dtype: Dtype = "float64",
     rule: Literal["topdown", "traversal"] = "topdown",
 ) -> Verified:
-    """`verify_tree` with the kit's coins; the last token by a race.
+    """`verify_tree` by given random numbers; the last token by a race.
 
     * raises `NotInstalledError`: torch is missing.
     """
@@ -187,7 +187,7 @@ def load_verify_tree(
 
 
 def _with_coins(rule: Callable[[], Verified], claims: Mapping[str, Any]) -> Verified:
-    """A rule, looked up at each call, that takes the kit's coins as NumPy arrays."""
+    """A rule, looked up at each call, that takes random numbers as NumPy arrays."""
     from torch import from_numpy
 
     from specref.torch_backend.randomness import Coins as Drawn

@@ -22,17 +22,17 @@ CHANGES = (
     "other texts when the tokenizers are made anew."
 )
 CONTEXT = (
-    "Drafts are kept as indices of the pruned head, and fed back to the draft model as token "
+    "Drafts are stored as indices of the pruned head, and fed back to the draft model as token "
     "ids: it "
-    "reads one wrong token after each block that keeps a draft."
+    "reads one wrong token after each block that has an accepted draft."
 )
 WARPED_TWICE = (
     "The assistant gets the target's logits processors and builds them again from the copied "
     "configuration: at temperature T it drafts at T squared."
 )
 ZERO = (
-    "A draft is kept if r <= p / q: one with p = 0 is kept when float32 torch.rand gives 0, once "
-    "in 2^24 times."
+    "A draft is accepted if r <= p / q: one with p = 0 is accepted when float32 torch.rand gives "
+    "0, once in 2^24 times."
 )
 EMPTY = "A rejection by rounding alone leaves the residual 0 / 0, and torch.multinomial raises."
 
@@ -73,7 +73,7 @@ OPENVINO_TESTS = "proofs_tests/contrib/engines/test_openvino_genai.py"
 OPENVINO = (
     Deviation(
         "end-to-end/texts",
-        "A draft x is kept if r <= q(x) / p(t), where t is another draw from the target; a "
+        "A draft x is accepted if r <= q(x) / p(t), where t is another draw from the target; a "
         "rejected one is replaced from the row after it; and both models draw the same numbers.",
         True,
         evidence=f"{OPENVINO_TESTS}::test_the_first_drafts_follow_the_published_code",
@@ -97,7 +97,7 @@ SAMPLERS = "proofs_tests/contrib/engines/test_samplers.py"
 LAST_UNTESTED = (
     "The ratio that is compared with the first random number leaves out the last draft; each "
     "later one, "
-    "and the resampling, a draft that was kept."
+    "and the resampling, a draft that was accepted."
 )
 AT_THE_DRAFT = "q is subtracted from p at the drafted token alone; a bonus token is an argmax."
 NEXT_ROW = (
@@ -107,8 +107,8 @@ NEXT_ROW = (
 NO_MASS = "Where q = 0 the residual leaves out p; torch.multinomial raises if nothing is left."
 DROPPED = "The token that is drawn after the prompt is fed to the models, and not returned."
 SECOND_DRAW = (
-    "A draft is kept if a draw of the target is the same; else the token is another draw, which "
-    "may be the draft again."
+    "A draft is accepted if a draw of the target is the same; else the token is another draw, "
+    "which may be the draft again."
 )
 UNCAPPED = (
     "The ratio of all drafts that the random number is compared with is not capped at 1 on the "
@@ -116,14 +116,14 @@ UNCAPPED = (
     "paper caps it: a draft that the target likes more pays for a later one."
 )
 ARGMAX = (
-    "Without jit_speculate and cache hits a draft is kept if it is the target's argmax; the next "
-    "token is drawn from p, not from what is left of it."
+    "Without jit_speculate and cache hits a draft is accepted if it is the target's argmax; the "
+    "next token is drawn from p, not from what is left of it."
 )
 WRITTEN_FIRST = (
     "The last token is written behind the accepted path before the path is moved there: a draft "
     "that stands in that place is replaced by it."
 )
-BY_DESIGN = "Typical acceptance keeps each draft whose probability is above a threshold."
+BY_DESIGN = "Typical acceptance accepts each draft whose probability is above a threshold."
 
 
 def _lossy(

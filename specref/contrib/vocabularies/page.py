@@ -13,10 +13,10 @@ from specref.contrib.vocabularies.tokenisers import TOKENISERS
 from specref.contrib.vocabularies.vocabulary import RealVocabulary
 
 HEAD = """\
-What Timor et al. 2025 print about vocabularies, counted again. Written by `{command}`. The
-vocabularies are read from packages that carry them, and nothing of them is kept here: the figures
-hold for files with these digests. `not_run` says what could not be had, and why. *Special* tokens
-write no text. SentencePiece has both `A` and the byte `<0x41>`, which write the same bytes."""
+What Timor et al. 2025 print about vocabularies, counted again. The vocabularies are read from
+packages that carry them, and nothing of them is kept here: the figures hold for files with these
+digests. `not_run` says what could not be had, and why. *Special* tokens write no text.
+SentencePiece has both `A` and the byte `<0x41>`, which write the same bytes."""
 
 OVERLAP = """\
 By string, tokens are the same if the vocabulary files write the same; by bytes, if they write the
@@ -72,7 +72,7 @@ HUGE = 10**9
 
 def vocabularies_markdown(tables: Tables, command: str) -> str:
     """A page with a section for each measurement."""
-    head = _paragraph(HEAD, command=command)
+    head = _paragraph(HEAD)
     header = "vocabulary | tokens | special | same bytes as another | package | got by | sha256"
     rows = [_vocabulary_row(*item) for item in tables.vocabularies.items()]
     parts = ["# Real vocabularies", head, _table(header, rows)]
@@ -88,7 +88,7 @@ def vocabularies_markdown(tables: Tables, command: str) -> str:
         header = "tokeniser | made by | texts | returned | confused | for example"
         rows = [_round_trip_row(*item) for item in tables.round_trips.items()]
         parts += [title, _paragraph(ROUND_TRIPS), _table(header, rows)]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, f"*Written by `{command}`.*"])
 
 
 def _paragraph(template: str, **figures: object) -> str:
