@@ -17,20 +17,21 @@ from specref.zoo import ALL
 
 def slugs(page: str) -> set[str]:
     """The ids that headings of a page have, as docutils makes them."""
-    heads = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
+    heads = re.findall(r"^##+ (.*)$", page, flags=re.MULTILINE)
     return {re.sub(r"[^a-z0-9]+", "-", one.lower()).strip("-") for one in heads}
 
 
 @pytest.mark.parametrize(
-    ("name", "addresses"),
+    ("name", "page", "addresses"),
     [
-        ("findings", [address_of_finding(one) for one in Finding]),
-        ("bugs", [address_of_bug(one) for one in ALL]),
+        ("findings", site.findings_page(), [address_of_finding(one) for one in Finding]),
+        ("bugs", site.bugs_page(), [address_of_bug(one) for one in ALL]),
     ],
 )
-def test_every_address_is_a_heading_of_its_page(name: str, addresses: list[str]) -> None:
-    page = site.described_page(name, "", "")
-    assert {one.rpartition("#")[2] for one in addresses} == slugs(page)
+def test_every_address_is_a_heading_of_its_page(
+    name: str, page: str, addresses: list[str]
+) -> None:
+    assert {one.rpartition("#")[2] for one in addresses} <= slugs(page)
     assert {one.partition("#")[0].rpartition("/")[2] for one in addresses} == {f"{name}.html"}
     assert set(MEANINGS) == set(Finding)
 

@@ -20,7 +20,7 @@ from proofs_tests.pages.links import PAGES_ELSEWHERE, PARAGRAPH, relinked, rows_
 from proofs_tests.pages.paper_pages import anchor, paper_page, short
 from proofs_tests.pages.rule_pages import rule_page
 from specref.cli import COMMANDS
-from specref.report.listing import SECTIONS, BugRow, bugs
+from specref.report.listing import SECTIONS, BugRow, bugs, findings
 from specref.rules import RULES
 from specref.wings import registered
 from specref.zoo import ALL
@@ -57,7 +57,7 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield LISTED_AS.get(section, section), listing_page(section)
-    yield "findings", described_page("findings", "Findings", "What a report says of a failure.")
+    yield "findings", findings_page()
     yield "bugs", bugs_page()
     yield "playground", PLAYGROUND
 
@@ -222,10 +222,10 @@ def listing_page(section: str) -> str:
 {rows_of(titles, cells)}"""
 
 
-def described_page(section: str, title: str, what: str) -> str:
-    """A section of `specref list` with a heading for each row: reports have its address."""
-    parts = [f"# {title}\n\n{what} `specref list {section}` prints it."]
-    parts += [f"## {row.name}\n\n{escaped(row.text)}" for row in SECTIONS[section](None)]
+def findings_page() -> str:
+    """What a report may say of a failure, with a heading for each: reports have its address."""
+    parts = ["# Findings\n\nWhat a report says of a failure. `specref list findings` prints it."]
+    parts += [f"## {row.name}\n\n{escaped(row.text)}" for row in findings()]
     return PARAGRAPH.join(parts) + "\n"
 
 
