@@ -56,7 +56,8 @@ def kills_document(matrix: Matrix) -> Document:
     problems = matrix.problems
     parts: list[Part] = [
         Table(columns, [_stages_row(row) for row in matrix.rows]),
-        *("", *(Prose(line, "dim") for line in legend())),
+        "",
+        *(Prose(line, "dim") for line in legend()),
         *(Prose(line, "dim") for line in missed(matrix) if matrix.whole),
         *(Prose(problem, "red") for problem in problems),
         Prose(summary(matrix), "bold red" if problems else "bold green"),
