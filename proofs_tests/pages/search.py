@@ -14,6 +14,7 @@ from sphinx.addnodes import index
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+FEWER = "does-block-verification-ever-accept-fewer-tokens-than-standard"
 FIRST: Mapping[str, tuple[str, str]] = {
     "psi": ("choose-an-algorithm", "through-text"),
     "residual": ("losslessness", "the-acceptance-rule"),
@@ -22,10 +23,8 @@ FIRST: Mapping[str, tuple[str, str]] = {
     "expected tokens": ("speed", "formulas"),
     "logits": ("check-a-sampler", "declare-what-your-sampler-does-not-support"),
     "block verification": ("choose-an-algorithm", "one-chain"),
-    "accepts fewer tokens": (
-        "choose-an-algorithm",
-        "does-block-verification-ever-accept-fewer-tokens-than-standard",
-    ),
+    "accepts fewer tokens": ("choose-an-algorithm", FEWER),
+    "block verification fewer tokens": ("choose-an-algorithm", FEWER),
     "e-value": ("how-verdicts-work", "the-e-process"),
     "exit codes": ("checks", "exit-codes"),
     "vllm": ("check-an-engine-sampler", "vllm"),
