@@ -298,7 +298,7 @@ CROSSING = {
     "proofs/everywhere": "attacks other_laws planted",
     "contrib/checkpoints": "onnx_and_openvino",
     "contrib/compare": "real_servers",
-    "contrib/engines": "changed_engines samplers upstream_reports",
+    "contrib/engines": "changed_engines samplers trained_batches upstream_reports",
     "contrib/vocabularies": "model_pairs real_vocabularies",
     "report": "everywhere_page",
     "statistics": "drivers limits",

@@ -1,6 +1,5 @@
 """Batched loops in torch: right ones pass; a cache that is read wrongly fails."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,18 +7,22 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
-import torch
-
+from proofs_tests.helpers.torch.slot_bugs import (
+    as_the_fullest,
+    first_rows,
+    from_the_first,
+    without_holes,
+)
 from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.summary import summarize
 from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
-from specref.torch_backend.models.slots import Layout, Slots
+from specref.torch_backend.models.slots import Slots
 
 pytestmark = [pytest.mark.strata, pytest.mark.usefixtures("undiagnosed")]
 
-RIGHT = {"torch_backend": load_torch_backend, "Transformers": load_transformers}
+RIGHT: dict[str, Any] = {"torch_backend": load_torch_backend, "Transformers": load_transformers}
 
 
 def judged(function: Any, *only: str) -> Report:
@@ -35,33 +38,6 @@ def test_right_loops_pass(name: str) -> None:
 def test_assisted_generation_is_said_to_take_one_prompt() -> None:
     said = str(IMPLEMENTATIONS["transformers-generate-batch-sd"].not_run)
     assert said.startswith("not_run (assisted generation takes one prompt at a time")
-
-
-CROP: Callable[..., None] = Slots.crop
-APPEND: Callable[..., Layout | None] = Slots.append
-
-
-def as_the_fullest(slots: Slots, lengths: list[int]) -> None:
-    """Every row keeps as many tokens as the one that accepted the most, if it has them."""
-    CROP(slots, [min(have, max(lengths)) for have in slots.lengths])
-
-
-def without_holes(slots: Slots, *given: Any) -> Layout | None:
-    """All slots are attended to, padding, too."""
-    layout = APPEND(slots, *given)
-    return layout and Layout(torch.ones_like(layout.mask), layout.positions)
-
-
-def from_the_first(slots: Slots, *given: Any) -> Layout | None:
-    """Positions of row 0 for all rows."""
-    layout = APPEND(slots, *given)
-    return layout and Layout(layout.mask, layout.positions[:1].expand_as(layout.positions))
-
-
-def first_rows(slots: Slots, rows: list[int]) -> None:
-    """Of rows that remain the slots of the first ones."""
-    used = slots.used
-    slots._used, slots.lengths = used[: len(rows)], slots.lengths[: len(rows)]
 
 
 UNEQUAL, PROMPTS = "rows accept different numbers of drafts", "prompts differ in length"

@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
 from fixtures.model_pairs.storing import MODELS
-from proofs_tests.contrib.engines.test_toy_batches import (
+from proofs_tests.helpers.torch.slot_bugs import (
     as_the_fullest,
     first_rows,
     from_the_first,
