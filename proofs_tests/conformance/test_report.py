@@ -181,6 +181,18 @@ def test_a_failure_that_blocks_joint_is_followed_by_the_command_that_names_the_b
         assert "Docs: " in str(named)
 
 
+@pytest.mark.parametrize(("late", "said"), [(1, "1 of 2 checks; one was"), (3, "1 of 4 checks")])
+def test_a_pass_says_in_its_first_line_how_many_checks_were_not_tried(
+    late: int, said: str
+) -> None:
+    untried = {"not_tried": ["joint/deep (no time left)"]}
+    left = replace(result(Status.NOT_RUN, "joint/deep"), evidence=untried)
+    found = report(PASSED, *[left] * late)
+    assert found.exit_code == 0
+    (line,) = [one for one in str(found).splitlines() if one.startswith("PASSED")]
+    assert f"1 of {1 + late} checks; {late} not tried" in line
+
+
 def test_what_has_no_time_left_is_one_line_and_no_verdict_on_its_own() -> None:
     late = [
         replace(

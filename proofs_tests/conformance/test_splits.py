@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import specref
 from proofs_tests.helpers.corpus import (
     RECORD,
     checked,
@@ -22,6 +23,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import SITUATIONS, with_one_draft
 from specref.conformance.splits import Split, split
 from specref.conformance.suite import prepare
+from specref.conformance.summary import summarize
 from specref.contracts.table import contract_named
 
 SOME = (
@@ -157,3 +159,93 @@ def test_a_wrong_name_or_a_line_without_a_number_is_not_right() -> None:
 @pytest.mark.deep
 def test_the_record_is_what_the_kit_says() -> None:
     assert list(table()) == json.loads(RECORD.read_text())["mutants"]
+
+
+WITH_TEMPERATURE = """
+def softmax(logits):
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def verify(
+    *, draft_token_ids, num_draft_tokens, target_logits, draft_probs, temperature, rng
+):
+    blocks, at = [], 0
+    for row, (count, heat) in enumerate(zip(num_draft_tokens, temperature)):
+        logits, block = target_logits[at + row : at + row + count + 1], []
+        p = softmax(logits / heat)
+        for i, x in enumerate(draft_token_ids[at : at + count]):
+            q = np.eye(p.shape[1])[x] if draft_probs is None else draft_probs[at + i]
+            if rng.random() * q[x] >= p[i, x]:
+                left = np.maximum(p[i] - q, 0)
+                block.append(rng.choice(len(q), p=left / left.sum()))
+                break
+            block.append(x)
+        else:
+            block.append(rng.choice(p.shape[1], p=p[count]))
+        blocks.append(block)
+        at += count
+    return blocks
+"""
+IN_TORCH = """
+def verify(
+    *, draft_token_ids: torch.Tensor, num_draft_tokens, target_logits, draft_probs, temperature,
+    generator,
+):
+    counts = num_draft_tokens
+    row = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    column = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
+    place = torch.arange(len(row)) + row
+    ends = counts.cumsum(0) + torch.arange(len(counts))
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts + 1)
+    p = torch.softmax(target_logits / temperature[owner, None], 1)
+    q = torch.zeros_like(p)
+    if draft_probs is None:
+        q[place, draft_token_ids] = 1
+    else:
+        q[place] = draft_probs
+    u = torch.rand(len(row), generator=generator, dtype=p.dtype)
+    accepted = torch.zeros(len(counts), int(counts.max()) + 1, dtype=torch.bool)
+    accepted[row, column] = u * q[place, draft_token_ids] < p[place, draft_token_ids]
+    kept = accepted.long().cumprod(1).sum(1)
+    here = ends - counts + kept
+    left = (p[here] - q[here]).clamp(min=0)
+    last = torch.multinomial(left, 1, generator=generator)[:, 0]
+    tokens = torch.full_like(accepted, -1, dtype=torch.int64)
+    tokens[row, column] = torch.where(column < kept[row], draft_token_ids, -1)
+    tokens[torch.arange(len(counts)), kept] = last
+    return tokens, kept + 1
+"""
+FORGOTTEN: tuple[tuple[str, str, str, str], ...] = (
+    (WITH_TEMPERATURE, "logits / heat", "logits", "accept"),
+    (WITH_TEMPERATURE, "p[i] - q, 0", "softmax(logits[i]) - q, 0", "residual"),
+    (WITH_TEMPERATURE, "p=p[count])", "p=softmax(logits[count]))", "bonus"),
+    (IN_TORCH, "target_logits / temperature[owner, None]", "target_logits", "accept"),
+    (IN_TORCH, "p[here] - q", "torch.softmax(target_logits, 1)[here] - q", "residual"),
+)
+
+
+@pytest.mark.parametrize(("source", "line", "instead", "decision"), FORGOTTEN)
+def test_a_forgotten_temperature_is_told_as_such(
+    source: str, line: str, instead: str, decision: str, tmp_path: Path
+) -> None:
+    """At its line, only at T ≠ 1, with a cause about temperature: rounding is none."""
+    assert source.count(line) == 1
+    right, wrong = (
+        loaded([f"import {module}", *text.splitlines()], "heated", "verify", tmp_path)
+        for text, module in (
+            (source, "torch" if source is IN_TORCH else "numpy as np"),
+            (source.replace(line, instead), "torch" if source is IN_TORCH else "numpy as np"),
+        )
+    )
+    asked: dict[str, Any] = {"contract": "ragged", "profile": "smoke"}
+    assert specref.check(right, **asked, skip=["boundary"]).passed
+    report = specref.check(wrong, **asked)
+    (shown,) = [one for one in report.failures if one.id == "joint/probed"]
+    summary = summarize(report)
+    assert shown.evidence["decision"]["name"].startswith(decision)
+    assert "heated.py:" in shown.evidence["decision"]["compared"]
+    assert shown.evidence["split"]["text"].startswith("only at T ≠ 1")
+    cause = " ".join(" ".join(summary.cause).split())
+    assert "temperature" in cause
+    assert "rounding" not in cause

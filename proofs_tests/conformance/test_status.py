@@ -37,8 +37,14 @@ def test_every_address_is_a_heading_of_its_page(
 
 
 @pytest.mark.usefixtures("few_blocks")
-def test_a_report_says_where_its_finding_and_its_bug_are_described() -> None:
+def test_a_report_says_where_its_finding_and_its_bug_are_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     report = check(lossy, one_hot=False, only=["smoke", "joint/probed"])
+    unknown = str(report)
+    assert "Docs: specref list findings" in unknown
+    assert "build/" not in unknown
+    monkeypatch.setattr(findings, "site", lambda: "https://x.example/docs")
     text = str(report)
     assert report.diagnosis is not None
     assert f"Docs: {address_of_finding(Finding.LAW)}" in text

@@ -24,6 +24,7 @@ from specref.vocabulary import Tokens
 
 SHOWN = 8
 LONGEST = 9
+DIGITS, MOST_DIGITS = 4, 10
 ROUNDING = 1e-9
 NOISE = 4
 Difference: TypeAlias = dict[str, Any]
@@ -277,17 +278,26 @@ def row_text(row: Row, drawn: int | None = None) -> str:
 def numbers(*told: float | str) -> list[str]:
     """Probabilities for people: fractions if none of them is long, else four digits.
 
+    They are more digits where those that differ would look equal.
+
     Examples
     --------
     >>> numbers("3/8", 0), numbers(0.12345, 1e-7, 0.0)
     (['3/8', '0'], ['0.1235', '1.0e-07', '0'])
+    >>> numbers(0.33333334, 0.33333331)
+    ['0.33333334', '0.33333331']
     """
     if all(not isinstance(one, float) and len(str(one)) <= LONGEST for one in told):
         return list(map(str, told))
-    return [_decimal(float(as_number(one))) for one in told]
+    values = [float(as_number(one)) for one in told]
+    for digits in range(DIGITS, MOST_DIGITS):
+        shown = [_decimal(value, digits) for value in values]
+        if len(set(shown)) == len(set(values)):
+            return shown
+    return list(map(_decimal, values))
 
 
-def _decimal(value: float) -> str:
+def _decimal(value: float, digits: int = DIGITS) -> str:
     if not value:
         return "0"
-    return f"{value:.4f}" if value >= 1e-3 else f"{value:.1e}"
+    return f"{value:.{digits}f}" if value >= 1e-3 else f"{value:.{digits - 3}e}"

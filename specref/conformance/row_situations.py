@@ -33,6 +33,7 @@ FEW = np.array([P[0], [0.35, 0.0, 0.0, 0.65]])
 """For two rows at once: every way of one meets every way of the other."""
 EVEN = np.array([[0.5, 0.25, 0.25, 0.0]])
 PLAIN, HOT, COLD = 1.0, 2.0, 0.5
+COOLER, HOTTER = "cold", "hot"
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ SITUATIONS = (
     _with("first-row", "in rows that others come after", "first", after=2),
     _with("short", "in rows with fewer drafts than others", "first short", after=3),
     _with("after-short", "in rows after one with fewer drafts", "second short", before=1),
-    _with("cold", "at temperatures below 1", "cold", heats=(COLD,)),
-    _with("hot", "at temperatures above 1", "hot", heats=(HOT,)),
+    _with(COOLER, "at temperatures below 1", "cold", heats=(COLD,)),
+    _with(HOTTER, "at temperatures above 1", "hot", heats=(HOT,)),
     _with(
         "no-drafts-hot", "in rows without drafts, at a temperature other than 1", "empty hot",
         drafts=0, heats=(HOT,),
@@ -95,6 +96,10 @@ SITUATIONS = (
         branching=(2,), before=2,
     ),
 )  # fmt: skip
+
+
+HEATED = frozenset(one.name for one in SITUATIONS if one.heats != (PLAIN,))
+"""Situations at a temperature other than 1."""
 
 
 def with_one_draft(one: Situation) -> Situation | None:

@@ -24,6 +24,8 @@ from specref.conformance.judge import Judge
 from specref.conformance.report import Report
 from specref.conformance.row_situations import (
     ALONE,
+    COOLER,
+    HOTTER,
     ONE_DRAFT,
     SITUATIONS,
     TOGETHER,
@@ -319,8 +321,11 @@ def told(found: Sequence[Tried]) -> Split:
         if not any(other.situation.features < one.situation.features for other in wrong)
     ]
     said = " and ".join(one.situation.said for one in least[:MOST_SAID])
+    heated = {one.situation.name for one in least} == {COOLER, HOTTER}
+    said = "at T ≠ 1" if heated else said
     fine = [one for one in found if one.wrong is False]
-    others = ", ".join(["one row alone", *(one.situation.name for one in fine[1:])])
+    alone = "one row alone" + " at T = 1" * heated
+    others = ", ".join([alone, *(one.situation.name for one in fine[1:])])
     drawn = [one.blocks for one in fine if one.blocks]
     how = f"nothing seen in {min(drawn):,} blocks or more" if drawn else "right"
     text = f"only {said} ({how}: {others})" if least else ""

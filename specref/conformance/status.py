@@ -219,14 +219,21 @@ def address_of_finding(finding: Finding) -> str:
 
 
 def address_of_bug(id_: str) -> str:
-    """Where a planted bug, or a control, is described.
+    """Where a planted bug, or a control, is described: whatever number it has.
 
     Examples
     --------
     >>> address_of_bug("residual-is-p").rpartition("/")[2]
     'bugs.html#residual-is-p'
+    >>> address_of_bug("lenience at 5/4").rpartition("/")[2]
+    'bugs.html#lenience'
     """
-    return f"{site()}/generated/bugs.html#{id_}"
+    return f"{site()}/generated/bugs.html#{id_.partition(' at ')[0]}"
+
+
+def published() -> bool:
+    """Whether addresses can be opened elsewhere than in a checkout in which the site was built."""
+    return site() != BUILT
 
 
 @cache

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
 from specref.conformance.options import LONGER, CheckOptions
+from specref.conformance.row_situations import COOLER, HEATED, HOTTER
 from specref.conformance.status import (
     CheckResult,
     Finding,
@@ -20,6 +21,7 @@ from specref.conformance.status import (
     Status,
     address_of_bug,
     address_of_finding,
+    published,
 )
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
@@ -38,6 +40,8 @@ LEAST: Mapping[str, int] = {"warnings": 2, "untried": 2, "also": 3, "where": 16,
 REST = "… -v shows the rest"
 LINE, ASSERTED = 560, 238
 """Characters of an answer in one line, and of one that pytest shows of a value without a cut."""
+ROUNDED = 1e-6
+"""A difference that four digits do not show; samplers may count in float32."""
 SHORT = 150
 """Characters of a message beside others."""
 HEADLINES: Mapping[Finding, str] = {
@@ -64,11 +68,22 @@ NOT_COMPARED = (
     "No known bug is named: they are distinguished by blocks of single iterations on the "
     "fixtures, and other checks than of these have failed."
 )
+MARGIN = EQUIVALENCE_MARGIN["bfloat16"]
+"""The largest exact distance that rounding explains."""
+HEATING = "Fix: divide the logits of every row by its own temperature, once, before softmax."
+USES: Mapping[str, str] = {
+    "accept": "p or q of the acceptance",
+    "residual": "p or q of the residual",
+    "bonus": "p of the bonus token",
+}
+"""{decision: what it is made from}."""
 ROWS = "smoke/rows-vary"
 SHARING = (
     "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
     "such as noise of shape (1, V) that is expanded, or one seed for all rows."
 )
+LISTED = "specref list findings"
+"""What prints the meaning of each finding, where the site has no address."""
 BY_ITSELF = "To identify a known bug, run again with --only joint"
 SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
 
@@ -201,6 +216,9 @@ def _headline(report: "Report") -> str:
     if report.lossy_as_expected:
         return "lossy, as expected, and nothing else was found"
     done = sum(one.status == Status.PASSED for one in report.results)
+    left = sum(one.status == Status.NOT_RUN for one in report.results)
+    if left:
+        return f"no difference found in {done} of {done + left} checks; {left} not tried"
     return f"no difference from the target's distribution in {done} check{'s' * (done != 1)}"
 
 
@@ -324,6 +342,8 @@ def _compared(found: Difference) -> Iterator[str]:
         apart = abs(float(as_number(one["observed"])) - float(as_number(one["expected"])))
         if trials is None and apart < 1e-9:
             yield f"{name}: no difference"
+        elif trials is None and apart < ROUNDED:
+            yield f"{what}: differs by {apart:.0e}, as rounding does"
         else:
             yield f"{_cut(what, 26):26}" + "".join(f"{value:>14}" for value in values)
     for row in found["rows"]:
@@ -352,7 +372,12 @@ def _cause(report: "Report") -> Iterator[str]:
         return
     first = next(iter(found.candidates), None)
     exact = [_distance(one) for one in report.failures if one.exact]
-    if exact and max(exact) <= EQUIVALENCE_MARGIN["bfloat16"] and not found.known:
+    shown = shown_first(report)
+    if shown is not None and not found.known and (said := _of_temperature(shown)):
+        yield from wrapped(said, taken=14)
+        yield from wrapped(HEATING)
+        return
+    if exact and max(exact) <= MARGIN and not (found.known or _larger(report)):
         said = f"the largest exact distance, TV {max(exact):.2g}, is of the size that rounding has"
         yield from wrapped(f"No known bug is named: {said}.", taken=14)
         yield from wrapped(
@@ -363,7 +388,6 @@ def _cause(report: "Report") -> Iterator[str]:
         yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
         yield from _less_likely(found.candidates[:2])
         return
-    shown = shown_first(report)
     if shown is not None and not first.fits and _situational(shown):
         said = "No known bug fits: in other situations than this one nothing is wrong."
         yield from wrapped(said, taken=14)
@@ -377,10 +401,32 @@ def _cause(report: "Report") -> Iterator[str]:
         part = "" if share == 1 else f", in {share:.0%} of blocks"
         yield from wrapped(f"{entry.id}{part}: {entry.symptom}", INDENT)
         yield from wrapped(f"  {'Exact because' if entry.lossless else 'Fix'}: {entry.hint}")
-    yield from wrapped(f"More: {', '.join(map(address_of_bug, first.ids[:1]))}", INDENT)
+    if published():
+        yield from wrapped(f"More: {', '.join(map(address_of_bug, first.ids[:1]))}", INDENT)
     if first.cites:
         yield from wrapped(f"Seen in {', '.join(first.cites)}", INDENT)
     yield from _less_likely(found.candidates[1:3])
+
+
+def _of_temperature(shown: CheckResult) -> str:
+    """What is wrong if everything is right at temperature 1; empty otherwise."""
+    wrong = set(shown.evidence.get("split", {}).get("wrong", ()))
+    if not wrong or not wrong <= HEATED:
+        return ""
+    name = shown.evidence.get("decision", {}).get("name", "").partition("[")[0]
+    what = f"the logits of {USES.get(name, 'p or q')}"
+    if not wrong & {COOLER, HOTTER}:  # it is right in a row that is alone
+        return f"The temperature of another row, or none, is applied to {what}."
+    return f"The temperature is applied wrongly, twice or not at all to {what}."
+
+
+def _larger(report: "Report") -> bool:
+    """Whether some decision is further off than rounding explains, or right in one row alone."""
+    shown = shown_first(report)
+    if shown is None:
+        return False
+    decided = [one.evidence.get("decision", {}) for one in report.failures if one.exact]
+    return _situational(shown) or any(one.get("apart", 0.0) > MARGIN for one in decided)
 
 
 def _situational(shown: CheckResult) -> bool:
@@ -481,9 +527,11 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
         id_ = str(Stage.JOINT) if why_unnamed(report) == BY_ITSELF else shown.id
         yield from _typed(asking_for(report, id_) or f'only=["{id_}"]')
         if shown.finding is not None:
-            yield f"Docs: {address_of_finding(shown.finding)}"
+            docs = address_of_finding(shown.finding) if published() else LISTED
+            yield f"Docs: {docs}"
     elif not report.exit_code:
-        if report.options.profile == "smoke" and report.options.only is None:
+        short = report.options.profile == "smoke" or report.counts[Status.NOT_RUN]
+        if short and report.options.only is None:
             yield from _typed(asking_for(report) or 'profile="quick"')
         if report.capabilities.rule is None and report.contract.rules:
             yield "The number of accepted tokens was not judged: declare --rule RULE."

@@ -48,6 +48,7 @@ class WrongDecision:
       "accept[1][0]".
     * `compared`, `number`: File and line where the random number is compared, and where it is
       drawn; empty if the paths do not tell.
+    * `apart`: By how much the probability is not the one that it should be.
     """
 
     name: str
@@ -55,6 +56,7 @@ class WrongDecision:
     said: str
     compared: str = ""
     number: str = ""
+    apart: float = 0.0
 
     def __str__(self) -> str:
         where = self.compared or self.number
@@ -222,6 +224,7 @@ class _At:
                     said = of_both.format(token, next(shares), self._rule(0), next(shares))
                 pairs = product(keep, self._ending(cells))
                 wrong = self._named(f"{ACCEPT}{site}", said, pairs, [*keep, *cells])
+                wrong = replace(wrong, apart=abs(kept - should))
                 yield len(self.before), self.given.weight * abs(kept - should) * mass, wrong
             has = {b: m for b, m in has.items() if not self._keeps(b, token)}
             right = {b: m for b, m in right.items() if not self._keeps(b, token)}
@@ -253,7 +256,7 @@ class _At:
         one = [c for c in cells if _outcome(c)[i] == worst]
         other = [c for c in cells if _outcome(c)[i] != worst]
         name = f"residual[{i}]" if refused else BONUS
-        wrong = self._named(name, said, product(one, other), cells)
+        wrong = replace(self._named(name, said, product(one, other), cells), apart=apart[worst])
         yield i, self.given.weight * apart[worst] * mass, wrong
 
     def _ending(self, cells: list[Cell]) -> list[Cell]:

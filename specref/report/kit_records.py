@@ -91,7 +91,15 @@ EVIDENCE: dict[str, Schema] = {
     "log10_threshold": said("Where that decides.", FLOAT),
     "decision": said(
         "The first decision that the rule makes otherwise, and its line.",
-        record(name=TEXT, drafts=listed(WHOLE), said=TEXT, compared=TEXT, number=TEXT, text=TEXT),
+        record(
+            name=TEXT,
+            drafts=listed(WHOLE),
+            said=TEXT,
+            compared=TEXT,
+            number=TEXT,
+            apart=FLOAT,
+            text=TEXT,
+        ),
     ),
     "split": said(
         "In which situations it is wrong, and in which it is right, of the failure shown first.",
