@@ -249,3 +249,26 @@ def test_a_forgotten_temperature_is_told_as_such(
     cause = " ".join(" ".join(summary.cause).split())
     assert "temperature" in cause
     assert "rounding" not in cause
+
+
+def noisy(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Of one draft; what comes last in all rows is decided by one noise."""
+    rows, drafts = np.arange(len(draft_tokens)), draft_tokens[:, 0]
+    p, q = target_probs[rows, 0, drafts], draft_probs[rows, 0, drafts]
+    kept = (rng.random(len(rows)) * q < p).astype(np.int64)
+    law = np.where(kept[:, None], target_probs[:, 1], target_probs[:, 0] - draft_probs[:, 0])
+    noise = rng.standard_exponential((1, law.shape[1]))
+    last = (law.clip(min=0) / noise).argmax(1)
+    tokens = np.full(target_probs.shape[:2], -1)
+    tokens[rows, 0], tokens[rows, kept] = drafts, last
+    return tokens, kept + 1
+
+
+def test_noise_that_all_rows_have_is_named_with_its_line() -> None:
+    judge, _ = prepare(noisy, CheckOptions(contract=contract_named("verify")))
+    found = split(judge, depends=True)
+    assert found is not None
+    assert found.decision is not None
+    assert "as many random numbers are drawn for two" in found.decision.said
+    line = noisy.__code__.co_firstlineno + 6
+    assert found.decision.number.endswith(f"test_splits.py:{line}")

@@ -7,10 +7,11 @@ random numbers cannot be intercepted, the blocks are drawn, and compared with th
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,8 +45,10 @@ from specref.conformance.wrong_decision import (
     WrongDecision,
     failing,
     shared,
+    short,
     wrong_decision,
 )
+from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.contract import BatchContract, ignored
 from specref.contracts.errors import BrokenContractError, UntriedError
@@ -53,7 +56,9 @@ from specref.contracts.generate_batch import GenerateBatchContract
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, HungError, within
 from specref.probing.blocks import completed_block
+from specref.probing.points import Point
 from specref.probing.probe import Probed, probe_program
+from specref.probing.source import Given
 from specref.probing.verification import batch_program
 from specref.vocabulary import Tokens
 
@@ -64,7 +69,9 @@ MOST_SAID = 3
 BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 """Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
 at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
+FOR_ALL = "are not independent: as many random numbers are drawn for two of them as for one"
 SHARED = "are not independent: one random number decides in two of them"
+Found = TypeVar("Found")
 LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
 
 
@@ -150,8 +157,8 @@ def filled(block: Tokens, width: int) -> Ints:
     return np.array([*block, *[NO_TOKEN] * (width - len(block))], dtype=np.int64)
 
 
-def in_time(law: Callable[[], Probed], judge: Judge, until: float) -> Probed | None:
-    """A law, unless it takes too long."""
+def in_time(law: Callable[[], Found], judge: Judge, until: float) -> Found | None:
+    """A law, or what else is asked for, unless it takes too long."""
     left = until - time.perf_counter()
     try:
         return intercepted(judge, law, left) if left > 0 else None
@@ -259,7 +266,7 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
         text = "" if of_one_row and less.wrong else f"one row alone is enough, {enough}"
         return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
     together = judge.capabilities.batch != 1 and not of_one_row
-    if depends and together and (both := two_rows(judge, until - SECONDS / 2)).wrong:
+    if depends and together and (both := two_rows(judge, until - SECONDS / 2, depends)).wrong:
         return told([alone, both])
     asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
     if depends:
@@ -279,15 +286,22 @@ def at_once(asked: Sequence[Situation], judge: Judge, until: float) -> dict[Situ
     return found
 
 
-def two_rows(judge: Judge, until: float) -> Tried:
-    """Whether the blocks of two equal rows depend on each other: their exact joint law."""
+def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
+    """Whether the blocks of two equal rows depend on each other: their exact joint law.
+
+    Where it cannot be worked out, and they are `known` to, their random numbers are counted.
+    """
     for asked in asked_in(TOGETHER, judge):
         rows = asked.batch[np.zeros(2, dtype=np.int64)]
         verifier = judge.verifier
         program = batch_program(verifier, verifier.shaped(rows), OF_TWO * RUNS, (0, 1))
         found = in_time(partial(probe_program, program), judge, until)
-        if found is None or found.uninterpreted or found.failures:
+        if found is None or found.failures or (found.uninterpreted and not known):
             return Tried(TOGETHER, None)
+        if found.uninterpreted:
+            number = in_time(partial(drawn_for_all, asked.batch, judge), judge, until)
+            decision = WrongDecision("rows", asked.drafts, FOR_ALL, number=number or "")
+            return Tried(TOGETHER, True if number else None, decision)
         joint = {_two(both): mass for both, mass in found.distribution.items()}
         first: dict[Tokens, float] = {}
         second: dict[Tokens, float] = {}
@@ -300,6 +314,18 @@ def two_rows(judge: Judge, until: float) -> Tried:
             decision = WrongDecision("rows", asked.drafts, SHARED, *lines) if lines else None
             return Tried(TOGETHER, True, decision)
     return Tried(TOGETHER, False)
+
+
+def drawn_for_all(row: Batch, judge: Judge) -> str:
+    """Where as many numbers are drawn for two equal rows as for one; empty if nowhere."""
+    drawn: list[Counter[str]] = []
+    for rows in (1, 2):
+        batch = judge.verifier.shaped(row[np.zeros(rows, dtype=np.int64)])
+        source = Given(Point({}, 0, 0).answer)
+        batch_program(judge.verifier, batch, OF_TWO, range(rows))(source)
+        drawn.append(Counter(r.call.where for r in source.requests if r.kind != "seed"))
+    one, two = drawn
+    return next((short(where) for where in one if one[where] == two[where]), "")
 
 
 def _two(both: Tokens) -> tuple[Tokens, Tokens]:

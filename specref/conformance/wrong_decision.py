@@ -376,7 +376,7 @@ def _of(cell: Cell, given: bool) -> list[Decision]:
 
 
 def _places(one: Decision) -> tuple[str, str]:
-    return _short(one.compared), _short(one.call.where)
+    return short(one.compared), short(one.call.where)
 
 
 def _decided(cell: Cell) -> tuple[Decision, ...]:
@@ -402,7 +402,7 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
         used = {one.number for one in cell.decisions}
         drawn = ((n, one.call.where) for n, one in enumerate(cell.requests))
         places = (where for n, where in drawn if n not in used and where != GIVEN)
-        vain = [place for place in map(_short, places) if place != other]
+        vain = [place for place in map(short, places) if place != other]
         if vain:
             return vain[-1 if last else 0]
     return ""
@@ -411,7 +411,7 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
 def _last_drawn(cells: Sequence[Cell]) -> str:
     """Where the last number of a path is drawn; empty if there is none."""
     drawn = ([r.call.where for r in one.requests if r.call.where != GIVEN] for one in cells)
-    return next((_short(places[-1]) for places in drawn if places), "")
+    return next((short(places[-1]) for places in drawn if places), "")
 
 
 def _outcome(cell: Cell) -> Tokens:
@@ -419,7 +419,7 @@ def _outcome(cell: Cell) -> Tokens:
     return cell.outcome if isinstance(cell.outcome, tuple) else ()
 
 
-def _short(where: str) -> str:
+def short(where: str) -> str:
     """A file and line, from the working directory if it is below that."""
     if where == GIVEN:
         return where
