@@ -11,7 +11,7 @@ from torch import Tensor
 from specref.torch_backend.drafters.drafts import Drafter, Drafts, Shape
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import Coins, row_coins
-from specref.torch_backend.sending import sent
+from specref.torch_backend.shaping import sent
 from specref.torch_backend.statistics import Generation, Iteration
 from specref.torch_backend.verification.block import verify_block
 from specref.torch_backend.verification.chains import NO_DRAFT, verify, verify_matching

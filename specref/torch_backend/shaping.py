@@ -1,7 +1,9 @@
-"""From logits to the law that is sampled from, and a token from a law."""
+"""From logits to the law that is sampled from, a token from a law, and numbers on a device."""
 
 import math
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -151,3 +153,28 @@ def _check_shaping(
         raise ValueError(f"top_k = {top_k}: expected an integer >= 1, or None")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p = {top_p}: expected a number in (0, 1], or None")
+
+
+def sent(numbers: Sequence[Any], device: torch.device | str) -> Tensor:
+    """Integers, in lists of any depth, as a tensor of int64.
+
+    Examples
+    --------
+    >>> sent([[1, 2], [3, 4]], "cpu")
+    tensor([[1, 2],
+            [3, 4]])
+    >>> sent([], "cpu").dtype
+    torch.int64
+    """
+    return moved(torch.tensor(numbers, dtype=torch.int64), device)
+
+
+def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor of the CPU on a device; a plain copy would wait for the work queued there.
+
+    Examples
+    --------
+    >>> moved(torch.tensor([True]), "cpu")
+    tensor([True])
+    """
+    return tensor.to(device, non_blocking=True)

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, Coins, uniforms
-from specref.torch_backend.sending import sent
-from specref.torch_backend.shaping import draw
+from specref.torch_backend.shaping import draw, sent
 from specref.torch_backend.validation import NO_DRAFT
 
 Shape: TypeAlias = Callable[[Tensor], Tensor]

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from specref.torch_backend.drafters.law_trees import LawTrees
 from specref.torch_backend.drafters.psi_bounds import PsiBounds
-from specref.torch_backend.sending import moved, sent
-from specref.torch_backend.shaping import draw
+from specref.torch_backend.shaping import draw, moved, sent
 from specref.torch_backend.validation import OUTSIDE
 from specref.torch_backend.vocabularies.contexts import Reader
 

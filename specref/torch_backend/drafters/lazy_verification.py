@@ -10,8 +10,7 @@ from specref.torch_backend.drafters.drafts import Verified
 from specref.torch_backend.drafters.law_trees import LawTrees
 from specref.torch_backend.drafters.psi_bounds import PsiBounds
 from specref.torch_backend.randomness import KEEP, RESIDUAL, Coins, uniforms
-from specref.torch_backend.sending import sent
-from specref.torch_backend.shaping import draw
+from specref.torch_backend.shaping import draw, sent
 from specref.torch_backend.validation import NO_DRAFT
 
 

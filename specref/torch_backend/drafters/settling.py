@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from specref.torch_backend.sending import moved
+from specref.torch_backend.shaping import moved
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 from specref.torch_backend.vocabularies.trie import ByteTrie
 

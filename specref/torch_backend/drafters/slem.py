@@ -15,8 +15,7 @@ from torch import Tensor
 from specref.torch_backend.drafters.drafts import Drafts, Shape
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, uniforms
-from specref.torch_backend.sending import sent
-from specref.torch_backend.shaping import draw
+from specref.torch_backend.shaping import draw, sent
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.vocabularies.contexts import last_run, opening, read, windowed
 from specref.torch_backend.vocabularies.spelling import split_unfinished

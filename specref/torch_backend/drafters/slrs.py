@@ -30,7 +30,7 @@ from specref.torch_backend.drafters.psi_bounds import PsiBounds
 from specref.torch_backend.drafters.settling import Settling
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.randomness import DRAFT, uniforms
-from specref.torch_backend.sending import sent
+from specref.torch_backend.shaping import sent
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.vocabularies.contexts import Reader, windowed
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.models.slotted import SlottedModel
-from specref.torch_backend.sending import sent
+from specref.torch_backend.shaping import sent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

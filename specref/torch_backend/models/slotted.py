@@ -20,7 +20,7 @@ from specref.torch_backend.models.configs import (
     windows,
 )
 from specref.torch_backend.models.slots import Slots
-from specref.torch_backend.sending import moved, sent
+from specref.torch_backend.shaping import moved, sent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

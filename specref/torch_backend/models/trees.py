@@ -11,7 +11,7 @@ from specref.torch_backend.models.cached import common_prefix
 from specref.torch_backend.models.configs import check_cache
 from specref.torch_backend.models.slotted import SlottedModel
 from specref.torch_backend.models.tree import Tree
-from specref.torch_backend.sending import moved
+from specref.torch_backend.shaping import moved
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
