@@ -21,7 +21,7 @@ from gpu_tests.lab import Figure, Lab
 from gpu_tests.pairs import prompts_of
 from specref.contrib.real_models.pairs import Pair
 from specref.torch_backend import TreeModel, generate
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 from specref.torch_backend.models.trees import Tree
 
 PAIRS = {"standard": "homogeneous", "tli": "large intersection"}

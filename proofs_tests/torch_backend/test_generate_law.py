@@ -36,7 +36,7 @@ from specref.torch_backend import (
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.drafters import drafts as drafts_module
 from specref.torch_backend.loop import Loop, Rules
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 from specref.torch_backend.randomness import ACCEPT, DRAFT
 from specref.vocabulary import Tokens, Vocabulary
 

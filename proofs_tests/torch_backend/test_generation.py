@@ -29,7 +29,7 @@ from specref.torch_backend import generation as generation_module
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.loop import Text
 from specref.torch_backend.methods import DRAFTERS
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 

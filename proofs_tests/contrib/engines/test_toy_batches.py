@@ -18,7 +18,7 @@ from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.summary import summarize
 from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 
 pytestmark = [pytest.mark.strata, pytest.mark.usefixtures("undiagnosed")]
 

@@ -28,7 +28,7 @@ from specref.contrib.real_models.loading import load
 from specref.contrib.real_models.settings import softmax
 from specref.contrib.real_models.uncached import forced_logits
 from specref.models import Model
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 from specref.vocabulary import Tokens, Vocabulary
 
 ROWS, TOKENS, NEAR = 8, 24, 1e-3

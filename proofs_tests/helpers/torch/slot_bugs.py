@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from specref.torch_backend.models.slots import Layout, Slots
+from specref.torch_backend.models.slotted import Layout, Slots
 
 CROP: Callable[..., None] = Slots.crop
 APPEND: Callable[..., Layout | None] = Slots.append

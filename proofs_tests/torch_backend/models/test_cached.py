@@ -19,7 +19,7 @@ from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import Walk, error, plain
 from specref.torch_backend.models import cached
 from specref.torch_backend.models.cached import CachedModel, common_prefix
-from specref.torch_backend.models.slots import Slots
+from specref.torch_backend.models.slotted import Slots
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 

@@ -15,8 +15,7 @@ from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import TreeWalk, error, plain
 from specref.torch_backend.models import trees
-from specref.torch_backend.models.slots import Slots
-from specref.torch_backend.models.slotted import SlottedModel
+from specref.torch_backend.models.slotted import Slots, SlottedModel
 from specref.torch_backend.models.tree import Tree
 from specref.torch_backend.models.trees import TreeModel
 
