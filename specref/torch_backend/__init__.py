@@ -1,10 +1,9 @@
 """Speculative decoding in torch: an independent implementation, without the rest of specref."""
 
 from specref.torch_backend.drafters.drafts import Drafter, Drafts, StandardDrafter
+from specref.torch_backend.drafters.mapped import TliDrafter, UnionDrafter
 from specref.torch_backend.drafters.slem import SlemDrafter
 from specref.torch_backend.drafters.slrs import SlrsDrafter
-from specref.torch_backend.drafters.tli import TliDrafter
-from specref.torch_backend.drafters.union import UnionDrafter
 from specref.torch_backend.generation import Decoder, generate
 from specref.torch_backend.methods import METHODS
 from specref.torch_backend.models.cached import CachedModel

@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from specref.torch_backend.drafters.drafts import Drafter, Shape, StandardDrafter
+from specref.torch_backend.drafters.mapped import TliDrafter, UnionDrafter
 from specref.torch_backend.drafters.slem import SlemDrafter
 from specref.torch_backend.drafters.slrs import SlrsDrafter
-from specref.torch_backend.drafters.tli import TliDrafter
-from specref.torch_backend.drafters.union import UnionDrafter
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.models.configs import vocabulary_size
 from specref.torch_backend.models.trees import TreeModel

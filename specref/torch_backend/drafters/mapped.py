@@ -1,4 +1,17 @@
-"""Drafting token by token where drafter tokens are target tokens: shared by TLI and union."""
+"""Drafting token by token where drafter tokens are target tokens: by TLI, and over the union.
+
+Token-level intersection (TLI) is Algorithm 4 of Timor et al. 2025. The drafter's law is carried
+to the target's ids before anything else: restricted to the shared tokens and renormalised there,
+the mass of drafter tokens that are one target token summed. Only then is it shaped, as the
+target's law is: top-k and top-p keep shared tokens alone, so that the law is never empty where a
+shared token has any mass, and ties fall as they do for the target. That shaped law q' is both
+what drafts are drawn from and what is declared. (Shaping first would be lossless too, but spends
+top-k and top-p on tokens that cannot be drafted.)
+
+The union of two vocabularies is Algorithm 1. The drafter samples from its full law q. A draft
+that is no token of the target is always rejected, so it ends the row; the residual there is
+against q on the target's tokens, which sums to less than 1 by the mass that is outside.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +22,8 @@ from torch import Tensor
 from specref.torch_backend.drafters.drafts import Drafts, Shape
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, uniforms
-from specref.torch_backend.validation import NO_DRAFT
+from specref.torch_backend.shaping import draw
+from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.torch_backend.vocabularies.contexts import Reader, windowed
 from specref.torch_backend.vocabularies.token_vocabulary import Identity, TokenVocabulary, id_map
 
@@ -128,3 +142,69 @@ def inverse(ids: Tensor, drafter: TokenVocabulary) -> dict[int, int]:
     order = sorted(range(len(ids)), key=lambda d: (d == drafter.eos, d in usual, -d))
     pairs = zip(order, ids[order].tolist(), strict=True)
     return {token: d for d, token in pairs if token >= 0}
+
+
+class TliDrafter(MappedDrafter):
+    """Drafts shared tokens from q', the draft model's distribution on them, renormalised.
+
+    Parameters as for `MappedDrafter`. With an empty intersection nothing is drafted, nor where
+    no shared token has any mass.
+
+    Examples
+    --------
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> from specref.torch_backend.models.cached import CachedModel
+    >>> from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
+    >>> target = TokenVocabulary(("a", "b"), (b"a", b"b"), {}, None)
+    >>> drafter = TokenVocabulary(("x", "b", "a"), (b"x", b"b", b"a"), {}, None)
+    >>> config = LlamaConfig(
+    ...     vocab_size=3, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2,
+    ... )
+    >>> model = CachedModel(LlamaForCausalLM(config).eval())
+    >>> tli = TliDrafter(model, target, drafter, lambda logits: logits.softmax(-1))
+    >>> token, drafted, law = tli.pick(torch.tensor([[3.0, 0.0, 0.0]]), torch.tensor([0.7]))
+    >>> token, drafted, law
+    (tensor([1]), tensor([1]), tensor([[0.5000, 0.5000]], dtype=torch.float64))
+    """  # fmt: skip
+
+    def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        shared = logits[:, self.shared].double()
+        alive = shared.amax(dim=-1, keepdim=True) > -torch.inf
+        mass = shared.where(alive, 0).softmax(dim=-1)
+        projected = mass.new_zeros(len(mass), len(self.target)).index_add_(1, self.images, mass)
+        law = self.shape(projected.log())
+        tokens = draw(law, uniforms)
+        return tokens.where(alive[:, 0], NO_DRAFT), self.back[tokens], law * alive
+
+
+class UnionDrafter(MappedDrafter):
+    """Drafts from the draft model's own distribution, shaped over its own vocabulary.
+
+    Parameters as for `MappedDrafter`. With an empty intersection nothing is drafted: every
+    draft would be rejected, and leave the target's distribution.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> from specref.torch_backend.models.cached import CachedModel
+    >>> from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
+    >>> target = TokenVocabulary(("a", "b"), (b"a", b"b"), {}, None)
+    >>> drafter = TokenVocabulary(("x", "b", "a"), (b"x", b"b", b"a"), {}, None)
+    >>> config = LlamaConfig(
+    ...     vocab_size=3, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2,
+    ... )
+    >>> model = CachedModel(LlamaForCausalLM(config).eval())
+    >>> union = UnionDrafter(model, target, drafter, lambda logits: logits.softmax(-1))
+    >>> union.pick(torch.tensor([[2.0, 1.0, 1.0]]).log(), torch.tensor([0.4]))[::2]
+    (tensor([-2]), tensor([[0.2500, 0.2500]]))
+    """  # fmt: skip
+
+    def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q = self.shape(logits)
+        drafted = draw(q, uniforms)
+        tokens = self.ids[drafted]
+        law = q.new_zeros(len(q), len(self.target)).index_add_(1, self.images, q[:, self.shared])
+        return tokens.where(tokens >= 0, OUTSIDE), drafted, law

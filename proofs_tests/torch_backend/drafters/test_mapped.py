@@ -24,9 +24,7 @@ from proofs_tests.helpers.torch.drafting import (
     toy_vocabulary,
 )
 from specref.torch_backend.drafters import mapped
-from specref.torch_backend.drafters.mapped import MappedDrafter
-from specref.torch_backend.drafters.tli import TliDrafter
-from specref.torch_backend.drafters.union import UnionDrafter
+from specref.torch_backend.drafters.mapped import MappedDrafter, TliDrafter, UnionDrafter
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.shaping import draw, shape_logits
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE, validate
