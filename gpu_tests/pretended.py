@@ -108,7 +108,7 @@ def with_index(module: torch.nn.Module, where: Any, *others: Any) -> torch.nn.Mo
 
 def launched(kernel: Any, grid: Any, device: torch.device, *given: Any, **constants: Any) -> None:
     """A launch of a kernel on the device, which is interpreted on what its tensors hold."""
-    from specref.torch_backend.fused.launching import launch
+    from specref.torch_backend.fused import launch
 
     if device.type != "cuda":
         raise ValueError(f"tensors are on {device}: expected cuda")

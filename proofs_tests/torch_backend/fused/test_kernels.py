@@ -19,8 +19,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from specref.torch_backend import fused
-from specref.torch_backend.fused import kernels, verify, verify_logits
-from specref.torch_backend.fused.launching import launch
+from specref.torch_backend.fused import kernels, launch, verify, verify_logits
 from specref.torch_backend.verification.chains import Coins
 
 

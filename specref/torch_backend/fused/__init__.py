@@ -8,13 +8,57 @@ that chunk. Tensors are read where they are, by their strides. On a CPU the kern
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from triton.runtime.jit import JITFunction
 
+from specref.torch_backend.fused import kernels
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.shaping import COLDEST, HOTTEST
 from specref.torch_backend.validation import check_coins, check_shapes
+
+
+def launch(
+    kernel: Any, grid: tuple[int, ...], device: torch.device, *given: Any, **constants: Any
+) -> None:
+    """Run a kernel on a device.
+
+    On a CPU Triton interprets kernels if ``TRITON_INTERPRET=1`` was set before they were made.
+
+    Parameters
+    ----------
+    kernel
+        What `triton.jit` made.
+    grid : tuple of int
+    device : torch.device
+        Where its tensors are.
+    given, constants
+        Its arguments; those that are `tl.constexpr`, and options, by name.
+
+    Raises
+    ------
+    ValueError
+        The device is neither CUDA nor, in the interpreter, a CPU.
+
+    Examples
+    --------
+    >>> from specref.torch_backend.fused import kernels
+    >>> launch(kernels.judge, (1,), torch.device("meta"))
+    Traceback (most recent call last):
+    ValueError: tensors are on meta: expected cuda, or cpu with TRITON_INTERPRET=1 ...
+    """
+    interpreted = not isinstance(kernel, JITFunction)
+    if device.type != ("cpu" if interpreted else "cuda"):
+        hint = "cuda, or cpu with TRITON_INTERPRET=1 set before Python starts"
+        raise ValueError(f"tensors are on {device}: expected {hint}")
+    if interpreted:
+        kernel[grid](*given, **constants)
+        return
+    with torch.cuda.device(device):
+        kernel[grid](*given, **constants)
+
 
 try:
     import triton
@@ -24,8 +68,6 @@ except ImportError as error:
         "torch_backend.fused needs Triton, which comes with torch for CUDA: pip install triton"
     ) from error
 
-from specref.torch_backend.fused import kernels
-from specref.torch_backend.fused.launching import launch
 
 CHUNK_BYTES, SPLITS, WIDE = 8192, 16, 16
 # Warps of a program: one where a draft is judged alone. A chunk is kept in registers: with half
