@@ -7,8 +7,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from specref.torch_backend.drafters.law_trees import LawTrees
-from specref.torch_backend.drafters.psi_bounds import PsiBounds
+from specref.torch_backend.drafters.psi_bounds import LawTrees, PsiBounds
 from specref.torch_backend.shaping import draw, moved, sent
 from specref.torch_backend.validation import OUTSIDE
 from specref.torch_backend.vocabularies.contexts import Reader

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.drafters.drafts import Verified
-from specref.torch_backend.drafters.law_trees import LawTrees
-from specref.torch_backend.drafters.psi_bounds import PsiBounds
+from specref.torch_backend.drafters.psi_bounds import LawTrees, PsiBounds
 from specref.torch_backend.randomness import KEEP, RESIDUAL, Coins, uniforms
 from specref.torch_backend.shaping import draw, sent
 from specref.torch_backend.validation import NO_DRAFT

@@ -22,11 +22,10 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.drafters.drafts import Drafts, Shape
-from specref.torch_backend.drafters.law_trees import LawTrees
 from specref.torch_backend.drafters.lazy_drafting import Drafting
 from specref.torch_backend.drafters.lazy_verification import LazyVerifier
 from specref.torch_backend.drafters.mapped import inverse
-from specref.torch_backend.drafters.psi_bounds import PsiBounds
+from specref.torch_backend.drafters.psi_bounds import LawTrees, PsiBounds
 from specref.torch_backend.drafters.settling import Settling
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.randomness import DRAFT, uniforms
