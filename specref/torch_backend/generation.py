@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from specref.torch_backend import inputs
+from specref.torch_backend import methods
 from specref.torch_backend.drafters.drafts import Drafter
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, FORMER, Pair
@@ -67,11 +67,11 @@ class Decoder:
         use_cache: bool = True,
     ) -> None:
         method = FORMER.get(method, method)
-        inputs.check_method(method, verification)
-        inputs.check_models(target=target, drafter=drafter)
-        inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
+        methods.check_method(method, verification)
+        methods.check_models(target=target, drafter=drafter)
+        methods.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
         if use_cache:
-            inputs.check_caches(method, target, drafter)
+            methods.check_caches(method, target, drafter)
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.method, self.verification, self.use_cache = method, verification, use_cache
         self._drafter_tokenizer = drafter_tokenizer
@@ -88,16 +88,16 @@ class Decoder:
         eos: int | Collection[int] | None = None,
     ) -> Generation:
         """Generate the texts of a batch; parameters, result and errors as for `generate`."""
-        inputs.check_numbers(lookahead, max_new_tokens)
+        methods.check_numbers(lookahead, max_new_tokens)
         size, device = vocabulary_size(self.target.config), self.target.device
-        rows = inputs.as_prompts(prompts, self.tokenizer, size)
+        rows = methods.as_prompts(prompts, self.tokenizer, size)
         one = self.method == "standard"
         readers = {"target": self.target} | ({"drafter": self.drafter} if one else {})
-        inputs.check_room(rows, max_new_tokens, **readers)
-        ends = inputs.as_eos(eos, size)
+        methods.check_room(rows, max_new_tokens, **readers)
+        ends = methods.as_eos(eos, size)
         clipped, jointly = self.method != "slem", self.verification == BLOCK
         rules = Rules(self._shape, lookahead, max_new_tokens, ends, clipped, jointly)
-        coins, target = inputs.as_seeds(seeds, len(rows), device), self.target
+        coins, target = methods.as_seeds(seeds, len(rows), device), self.target
         with self._drafting(lookahead) as drafter, evaluating(target, self.drafter):
             return Loop(CachedModel(target, self.use_cache), drafter, rows, coins, rules).run()
 

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import numpy as np
 import torch
 
-from specref.torch_backend.inputs import (
+from specref.torch_backend.methods import (
     as_eos,
     as_prompts,
     as_seeds,
