@@ -16,8 +16,7 @@ from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import TreeWalk, error, plain
 from specref.torch_backend.models import trees
 from specref.torch_backend.models.slotted import Slots, SlottedModel
-from specref.torch_backend.models.tree import Tree
-from specref.torch_backend.models.trees import TreeModel
+from specref.torch_backend.models.trees import Tree, TreeModel
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
