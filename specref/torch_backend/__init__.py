@@ -19,8 +19,7 @@ from specref.torch_backend.verification.chains import (
     verify,
     verify_matching,
 )
-from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT, validate_tree
-from specref.torch_backend.verification.trees import verify_tree
+from specref.torch_backend.verification.trees import NO_NODE, ROOT, validate_tree, verify_tree
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 LazySlrsDrafter = SlrsDrafter  # its name when another one read psi in full

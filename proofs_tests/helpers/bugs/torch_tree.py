@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.verification import trees as module
-from specref.torch_backend.verification.tree_validation import ROOT
+from specref.torch_backend.verification.trees import ROOT
 
 
 def not_renormalised(rest: Any, trees: Any, i: int, here: Tensor) -> Any:

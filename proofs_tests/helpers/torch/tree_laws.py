@@ -16,7 +16,7 @@ from specref.distributions import Probabilities, Probability
 from specref.models import Model
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.validation import NO_DRAFT
-from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT
+from specref.torch_backend.verification.trees import NO_NODE, ROOT
 from specref.vocabulary import Tokens
 
 Verified = tuple[Tensor, Tensor]
