@@ -19,7 +19,7 @@ from proofs_tests.benchmarks.power import (
 )
 from specref.distributions import Probability
 from specref.statistics import TwoSample
-from specref.statistics.campaign.blocks import as_blocks
+from specref.statistics.campaign.prefix_tree import as_blocks
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 

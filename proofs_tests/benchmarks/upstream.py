@@ -31,7 +31,7 @@ from specref.conformance.status import Status
 from specref.contracts.table import STEP
 from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.models import Model
-from specref.statistics.campaign.blocks import as_blocks
+from specref.statistics.campaign.prefix_tree import as_blocks
 from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS

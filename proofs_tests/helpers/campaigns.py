@@ -10,10 +10,9 @@ from scipy import stats
 from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.models import as_float
-from specref.statistics.campaign.blocks import as_blocks
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
-from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
+from specref.statistics.campaign.prefix_tree import PrefixTree, as_blocks, prefix_tree
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS
 

@@ -9,10 +9,16 @@ import numpy as np
 from specref.laws import Law
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.statistics.campaign.bets import STRENGTHS
-from specref.statistics.campaign.blocks import as_blocks, fitted
 from specref.statistics.campaign.levels import ALPHA, BETA
 from specref.statistics.campaign.planning import FAMILIES, Pair, evidence_threshold
-from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts, walk
+from specref.statistics.campaign.prefix_tree import (
+    PrefixTree,
+    as_blocks,
+    fitted,
+    prefix_tree,
+    starts,
+    walk,
+)
 from specref.suggestions import did_you_mean
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 

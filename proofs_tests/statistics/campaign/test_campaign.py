@@ -33,8 +33,7 @@ from specref.proofs.exact import completed
 from specref.rules import RULES
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
-from specref.statistics.campaign.prefix_tree import walk
-from specref.statistics.campaign.traces import impossible_traces
+from specref.statistics.campaign.prefix_tree import impossible_traces, walk
 from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import CONTROLS, FIXTURES, MUTANTS, ExactFixture, speculative

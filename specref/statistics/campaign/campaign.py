@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from specref.arrays import Floats, Ints
 from specref.models import Model
 from specref.statistics.campaign.acceptance import compare_lengths
-from specref.statistics.campaign.blocks import as_blocks, fitted
 from specref.statistics.campaign.cases import CampaignCase, declare
 from specref.statistics.campaign.evidence import Evidence
 from specref.statistics.campaign.interval import interval, needed_trials
@@ -22,8 +21,13 @@ from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.library import STANDARD, Bug
 from specref.statistics.campaign.planning import LOOKS, bound_share, evidence_threshold
-from specref.statistics.campaign.prefix_tree import walk
-from specref.statistics.campaign.traces import as_drafts, impossible_traces
+from specref.statistics.campaign.prefix_tree import (
+    as_blocks,
+    as_drafts,
+    fitted,
+    impossible_traces,
+    walk,
+)
 from specref.statistics.campaign.verdict import (
     AcceptanceResult,
     CampaignReport,

@@ -1,6 +1,10 @@
-"""The tree of block prefixes: where a token can be bet on, and what was counted there."""
+"""Blocks of token ids, the tree of their prefixes, and what was counted there.
 
-from collections.abc import Mapping
+A token can be bet on at each node. Blocks are one array, padded with -1. Of the view "trace" there
+are blocks that standard speculative decoding cannot make of its drafts.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,8 +15,63 @@ from specref.algorithms.lookahead import positions
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.distributions import Probabilities, Probability, relabel
 from specref.models import Model, as_float
-from specref.statistics.campaign.blocks import check_ids
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
+
+
+def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
+    """Blocks as one array, padded with -1.
+
+    * raises `TypeError`: Tokens are not integers.
+    * raises `ValueError`: The array is not two-dimensional, an entry is below -1, or a token
+      follows a -1.
+    """
+    if isinstance(blocks, np.ndarray):
+        if not np.issubdtype(blocks.dtype, np.integer):
+            raise TypeError(f"{name} has dtype {blocks.dtype}: expected integers")
+        array = blocks.astype(np.int64)
+    else:
+        flat = [token for block in blocks for token in block]
+        kind = np.array(flat).dtype
+        if flat and (bool in set(map(type, flat)) or not np.issubdtype(kind, np.integer)):
+            raise TypeError(f"{name} has tokens of dtype {kind}, or bool: expected integers")
+        array = np.full((len(blocks), max(map(len, blocks), default=0)), NO_TOKEN)
+        for row, block in zip(array, blocks, strict=True):
+            row[: len(block)] = block
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}: expected two dimensions")
+    wrong = np.argwhere(array < NO_TOKEN)
+    if len(wrong):
+        row, column = wrong[0]
+        value = array[row, column]
+        raise ValueError(f"{name}[{row}, {column}] = {value}: expected a token id, or -1 for none")
+    gaps = np.flatnonzero(((array[:, 1:] >= 0) & (array[:, :-1] < 0)).any(axis=1))
+    if len(gaps):
+        raise ValueError(f"{name}[{gaps[0]}] = {array[gaps[0]]}: a token follows padding")
+    return array
+
+
+def fitted(blocks: Ints, length: int) -> Ints:
+    """The same blocks in `length` columns.
+
+    * raises `ValueError`: A block is longer.
+    """
+    longer = np.argwhere(blocks[:, length:] >= 0)
+    if len(longer):
+        raise ValueError(f"blocks[{longer[0, 0]}] has more than {length} tokens")
+    missing = length - blocks.shape[1]
+    if missing <= 0:
+        return blocks[:, :length]
+    return np.pad(blocks, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
+
+
+def check_ids(tokens: Ints, size: int, name: str) -> None:
+    """Raise `ValueError` unless every token is an id, or -1 for none."""
+    wrong = np.argwhere((tokens >= size) | (tokens < NO_TOKEN))
+    if len(wrong):
+        row, column = wrong[0]
+        value = tokens[row, column]
+        raise ValueError(f"{name}[{row}, {column}] = {value}: expected a token id < {size}, or -1")
+
 
 MAX_CELLS = 2_000_000
 
@@ -165,3 +224,41 @@ def starts(tree: PrefixTree, blocks: Mapping[Tokens, Probability]) -> Floats:
             if block[:j] in index:
                 mass[index[block[:j]], token] += float(probability)
     return mass
+
+
+GUARD = 1e-4
+
+
+def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints) -> Ints:
+    """Rows that standard speculative decoding cannot produce from these drafts.
+
+    A draft with p >= q is never rejected, and what replaces a rejected one has p > q. A
+    relative guard of 1e-4 keeps rounding from looking like a finding.
+    """
+    wrong = np.zeros(len(blocks), dtype=bool)
+    agreed = np.ones(len(blocks), dtype=bool)
+    for j in range(min(drafts.shape[1], blocks.shape[1])):
+        at = agreed & (nodes[:, j] >= 0) & (drafts[:, j] >= 0)
+        node, token, draft = nodes[at, j], blocks[at, j], drafts[at, j]
+        differs = token != draft
+        p, q = tree.p[node], tree.q[node]
+        rows = np.arange(len(node))
+        sure = p[rows, draft] > q[rows, draft] * (1 + GUARD)
+        not_residual = p[rows, token] < q[rows, token] * (1 - GUARD)
+        wrong[at] |= differs & (sure | not_residual)
+        agreed[at] = ~differs
+    return np.flatnonzero(wrong)
+
+
+def as_drafts(tree: PrefixTree, drafts: Sequence[Tokens] | Ints | None, trials: int) -> Ints:
+    """Drafts as one array, padded with -1.
+
+    * raises `TypeError`, `ValueError`: They are missing, of the wrong shape, or no token ids.
+    """
+    expected = (trials, tree.lookahead)
+    drafted = None if drafts is None else as_blocks(drafts, "drafts")
+    if drafted is None or drafted.shape != expected:
+        shape = None if drafted is None else drafted.shape
+        raise ValueError(f"drafts has shape {shape}: the view trace expects {expected}")
+    check_ids(drafted, tree.p.shape[1], "drafts")
+    return drafted
