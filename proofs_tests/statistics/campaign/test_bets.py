@@ -13,7 +13,7 @@ from specref.algorithms import standard
 from specref.chance import exact_distribution
 from specref.models import Model, iid_model
 from specref.statistics.campaign import bets
-from specref.statistics.campaign.lags import LAG_SHAPE, lag_bets, ranks
+from specref.statistics.campaign.bets import LAG_SHAPE, lag_bets, ranks
 from specref.statistics.campaign.large import POINTWISE, TILT_SHAPE, Observer, pointwise_laws
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts
 from specref.strategies import distributions, iterations, model_pairs, token_level_pairs

@@ -16,9 +16,17 @@ from proofs_tests.helpers.campaigns import Array, drawn, fresh, law_of, tree_of
 from specref.algorithms import standard
 from specref.models import iid_model
 from specref.statistics import Campaign
-from specref.statistics.campaign import lags
-from specref.statistics.campaign.bets import STAKES
-from specref.statistics.campaign.lags import DEPTH, LAG_SHAPE, LAGS, Recent, lag_bets, ranks, tally
+from specref.statistics.campaign import bets
+from specref.statistics.campaign.bets import (
+    DEPTH,
+    LAG_SHAPE,
+    LAGS,
+    STAKES,
+    Recent,
+    lag_bets,
+    ranks,
+    tally,
+)
 from specref.statistics.campaign.large import Observer
 from specref.statistics.campaign.prefix_tree import PrefixTree, walk
 from specref.statistics.campaign.verdict import Verdict
@@ -133,9 +141,9 @@ def one_by_one(tree: PrefixTree, blocks: Array, nodes: Array, possible: Array) -
     return won
 
 
-@pytest.mark.parametrize("most_counters", [lags.MOST_COUNTERS, 0])
+@pytest.mark.parametrize("most_counters", [bets.MOST_COUNTERS, 0])
 def test_vectorised_bets_are_the_definition(most_counters: int, monkeypatch) -> None:
-    monkeypatch.setattr(lags, "MOST_COUNTERS", most_counters)
+    monkeypatch.setattr(bets, "MOST_COUNTERS", most_counters)
     tree = tree_of("eos")
     blocks = drawn(law_of(standard.step, "eos"), 150, np.random.default_rng(6))
     nodes, _ = walk(tree, blocks)
@@ -214,9 +222,9 @@ def test_a_tolerance_costs_the_most_that_a_bet_can_differ_by() -> None:
     )
 
 
-@pytest.mark.parametrize("most_counters", [lags.MOST_COUNTERS, 0])
+@pytest.mark.parametrize("most_counters", [bets.MOST_COUNTERS, 0])
 def test_tally_counts_each_row(most_counters: int, monkeypatch) -> None:
-    monkeypatch.setattr(lags, "MOST_COUNTERS", most_counters)
+    monkeypatch.setattr(bets, "MOST_COUNTERS", most_counters)
     values = np.random.default_rng(12).integers(0, 50, (3, 40)) // 3 * 3
     distinct, times = tally([*values, np.array([7])], 50)
     assert distinct.tolist() == sorted({7, *values.ravel().tolist()})

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from specref.statistics.campaign.bets import LAG_SHAPE
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.lags import LAG_SHAPE
 from specref.statistics.campaign.large import TILT_SHAPE, Observer, label
 from specref.statistics.campaign.verdict import Verdict
 

@@ -33,7 +33,7 @@ from specref.contracts.timeout import Deadline, patience, within
 from specref.contracts.tree import TreeContract
 from specref.contracts.tree_fixtures import TREE_FIXTURES
 from specref.contracts.verify import VerifyContract
-from specref.statistics.campaign.lags import LAGS
+from specref.statistics.campaign.bets import LAGS
 from specref.statistics.identical import alike_at, association, detectable_share, evenness
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from specref.arrays import Floats, Ints
 from specref.models import Model
 from specref.statistics.campaign import bets
-from specref.statistics.campaign.lags import Recent
+from specref.statistics.campaign.bets import Recent
 from specref.statistics.campaign.library import Bug, known_bugs
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens

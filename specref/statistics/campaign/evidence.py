@@ -12,8 +12,8 @@ import numpy as np
 
 from specref.arrays import Floats
 from specref.statistics.campaign import bets, large
+from specref.statistics.campaign.bets import LAG_SHAPE
 from specref.statistics.campaign.cases import CampaignCase
-from specref.statistics.campaign.lags import LAG_SHAPE
 from specref.statistics.campaign.planning import FAMILIES
 from specref.statistics.campaign.verdict import Suspect
 

@@ -12,14 +12,19 @@ from numpy.typing import ArrayLike
 from specref.arrays import Floats
 from specref.statistics.campaign.bets import (
     CONCENTRATIONS,
+    DEPTH,
     FEATURES,
+    KINDS,
+    LAG_SHAPE,
+    LAGS,
     POSITION_SLOTS,
     STAKES,
     STRENGTHS,
     centred_features,
+    lag_bets,
+    ranks,
     tolerate,
 )
-from specref.statistics.campaign.lags import DEPTH, KINDS, LAG_SHAPE, LAGS, lag_bets, ranks
 
 TILT_SHAPE = (len(FEATURES), len(STAKES), POSITION_SLOTS + 1)
 LENIENCE = 1.25
