@@ -16,11 +16,16 @@ from specref.models import Model
 from specref.statistics.campaign.acceptance import compare_lengths
 from specref.statistics.campaign.cases import CampaignCase, declare
 from specref.statistics.campaign.evidence import Evidence
-from specref.statistics.campaign.interval import interval, needed_trials
 from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.library import STANDARD, Bug
-from specref.statistics.campaign.planning import LOOKS, bound_share, evidence_threshold
+from specref.statistics.campaign.planning import (
+    LOOKS,
+    bound_share,
+    evidence_threshold,
+    interval,
+    needed_trials,
+)
 from specref.statistics.campaign.prefix_tree import (
     as_blocks,
     as_drafts,

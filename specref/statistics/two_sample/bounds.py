@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specref.arrays import Ints
-from specref.statistics.campaign.interval import smallest
 from specref.statistics.campaign.levels import ALPHA, BETA, log_choose
+from specref.statistics.campaign.planning import smallest
 
 MIXING = 100.0
 LOOKS = math.pi**2 / 6
