@@ -22,7 +22,7 @@ import numpy as np
 from proofs_tests.benchmarks.power import block_law, declared
 from specref.statistics.campaign.acceptance import binomial_interval
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.verdict import Verdict
 from specref.zoo import CONTROLS, FIXTURES
 

@@ -17,7 +17,7 @@ from specref.chance import exact_distribution
 from specref.models import as_float
 from specref.report.palette import BLUE, GREEN, GREY, VERMILLION
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.prefix_tree import as_blocks
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 from specref.zoo.planning import information

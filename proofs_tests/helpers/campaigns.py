@@ -11,7 +11,7 @@ from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.models import as_float
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.prefix_tree import PrefixTree, as_blocks, prefix_tree
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS

@@ -18,7 +18,7 @@ from specref import chance
 from specref.arrays import NO_TOKEN, Floats
 from specref.distributions import Probability, push_forward
 from specref.models import Model
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.prefix_tree import drafter_row
 from specref.vocabulary import Tokens
 

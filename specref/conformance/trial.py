@@ -20,7 +20,7 @@ from specref.models import Model
 from specref.rules import DEFAULT
 from specref.statistics.campaign.bets import log_mean
 from specref.statistics.campaign.campaign import Campaign, View
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.least import Least, least_on, most_off
 from specref.statistics.campaign.levels import BETA
 from specref.statistics.campaign.planning import bound_share, evidence_threshold, trials_to_detect

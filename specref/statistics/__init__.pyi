@@ -1,8 +1,8 @@
 from specref.statistics.campaign.campaign import Campaign as Campaign
-from specref.statistics.campaign.cases import CampaignCase as CampaignCase
 from specref.statistics.campaign.driver import InconclusiveWarning as InconclusiveWarning
 from specref.statistics.campaign.driver import assert_lossless as assert_lossless
 from specref.statistics.campaign.driver import run as run
+from specref.statistics.campaign.evidence import CampaignCase as CampaignCase
 from specref.statistics.campaign.planning import min_detectable_tv as min_detectable_tv
 from specref.statistics.campaign.planning import min_trials as min_trials
 from specref.statistics.campaign.planning import plan_distance as plan_distance

@@ -32,7 +32,7 @@ from specref.models import Model, as_float, hashed_model, iid_model
 from specref.proofs.exact import completed
 from specref.rules import RULES
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.prefix_tree import impossible_traces, walk
 from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
 from specref.vocabulary import Tokens, Vocabulary

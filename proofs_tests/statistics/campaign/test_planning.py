@@ -22,7 +22,7 @@ from specref.models import as_float, iid_model
 from specref.proofs.exact import completed
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.levels import BETA, expected_total_variation
 from specref.statistics.campaign.planning import (
     FAMILIES,

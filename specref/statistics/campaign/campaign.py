@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from specref.arrays import Floats, Ints
 from specref.models import Model
 from specref.statistics.campaign.acceptance import compare_lengths
-from specref.statistics.campaign.cases import CampaignCase, declare
-from specref.statistics.campaign.evidence import Evidence
+from specref.statistics.campaign.evidence import CampaignCase, Evidence, declare
 from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.library import STANDARD, Bug

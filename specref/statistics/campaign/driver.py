@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from specref.spoiled import KIT, unspoiled
 from specref.statistics.campaign import drawing
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.drawing import Draw, SamplerFailed, drawn
+from specref.statistics.campaign.evidence import CampaignCase
 from specref.statistics.campaign.verdict import CampaignReport, Verdict
 from specref.vocabulary import Tokens
 
