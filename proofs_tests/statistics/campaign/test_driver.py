@@ -11,7 +11,7 @@ from specref.arrays import Floats, Ints
 from specref.models import Model
 from specref.statistics import Campaign, Verdict, run
 from specref.statistics.campaign.acceptance import measure_acceptance
-from specref.statistics.campaign.drawing import batches
+from specref.statistics.campaign.driver import batches
 from specref.tables import tabulate
 from specref.verification import BlockSampler
 from specref.vocabulary import Tokens

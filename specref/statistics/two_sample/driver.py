@@ -11,8 +11,14 @@ from typing import TypeAlias
 import numpy as np
 
 from specref.spoiled import KIT, unspoiled
-from specref.statistics.campaign.drawing import Draw, Job, SamplerFailed, batches, drawn
-from specref.statistics.campaign.driver import fail_or_warn
+from specref.statistics.campaign.driver import (
+    Draw,
+    Job,
+    SamplerFailed,
+    batches,
+    drawn,
+    fail_or_warn,
+)
 from specref.statistics.two_sample.bounds import PARTS, least_trials
 from specref.statistics.two_sample.test import TwoSample, TwoSampleReport
 from specref.statistics.two_sample.texts import Texts
