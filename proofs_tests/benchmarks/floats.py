@@ -14,13 +14,14 @@ import numpy as np
 from specref.statistics.floats.coupled import coupled_replay
 from specref.statistics.floats.floats import (
     EQUIVALENCE_MARGIN,
+    inverse_cdf_mismatch,
     law_in,
+    race_mismatch,
     round_to,
     rounding_bound,
     softmax_in,
     verify_in,
 )
-from specref.statistics.floats.reference import inverse_cdf_mismatch, race_mismatch
 
 SIZES = (8, 1024, 32_000)
 INSTANCES = 20

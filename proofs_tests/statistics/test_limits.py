@@ -20,7 +20,7 @@ from specref.statistics.campaign.planning import (
 )
 from specref.statistics.campaign.prefix_tree import prefix_tree
 from specref.statistics.floats.coupled import coupled_replay
-from specref.statistics.floats.reference import verify_float64
+from specref.statistics.floats.floats import verify_float64
 from specref.statistics.two_sample.bounds import detectable_distance, least_trials
 from specref.statistics.two_sample.driver import run_two_sample
 from specref.vocabulary import Vocabulary

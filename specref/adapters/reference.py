@@ -10,7 +10,7 @@ from specref.coins import Coins, draw_coins
 from specref.contracts.capabilities import capable
 from specref.contracts.tree_rules import as_verifier
 from specref.models import Model
-from specref.statistics.floats.reference import verify_float64
+from specref.statistics.floats.floats import verify_float64
 from specref.vocabulary import Tokens
 
 

@@ -22,7 +22,7 @@ from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.rule import Rule
 from specref.rules import RULES
-from specref.statistics.floats.reference import verify_float64
+from specref.statistics.floats.floats import verify_float64
 
 Verify = Callable[..., Any]
 

@@ -50,7 +50,7 @@ from specref.examples import lossy
 from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
-from specref.statistics.floats.reference import verify_float64
+from specref.statistics.floats.floats import verify_float64
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 from specref.zoo import ALL

@@ -23,14 +23,16 @@ from specref.statistics.floats.coupled import (
 )
 from specref.statistics.floats.floats import (
     EQUIVALENCE_MARGIN,
+    inverse_cdf_mismatch,
     law_in,
     output_law,
+    race_mismatch,
     round_to,
     rounding_bound,
     softmax_in,
+    verify_float64,
     verify_in,
 )
-from specref.statistics.floats.reference import inverse_cdf_mismatch, race_mismatch, verify_float64
 from specref.vocabulary import Vocabulary
 
 ALPHA = 1e-9

@@ -17,7 +17,7 @@ from specref.arrays import Floats, Ints
 from specref.coins import Coins, draw_coins, race_winner
 from specref.distributions import FLOAT_TOLERANCE
 from specref.statistics.campaign.levels import ALPHA
-from specref.statistics.floats.reference import verify_float64
+from specref.statistics.floats.floats import verify_float64
 
 Implementation: TypeAlias = Callable[[Floats, Floats, Ints, Coins], Ints]
 CELLS = 1 << 21
