@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from specref.statistics.campaign.verdict import Suspect, Verdict
-from specref.statistics.two_sample.report import TwoSampleReport
+from specref.statistics.two_sample.test import TwoSampleReport
 
 REPORT = TwoSampleReport(
     verdict=Verdict.LOSSY,
