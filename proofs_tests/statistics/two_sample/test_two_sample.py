@@ -18,9 +18,8 @@ from proofs_tests.benchmarks.two_sample import (
     target_law,
 )
 from specref.statistics import TwoSample, Verdict
-from specref.statistics.two_sample.bets import STAKES, VIEWS, Bets, Visits
+from specref.statistics.two_sample.bets import STAKES, VIEWS, Bets, Visits, as_texts
 from specref.statistics.two_sample.bounds import PARTS, least_trials, width
-from specref.statistics.two_sample.texts import as_texts
 from specref.tables import draw_blocks, tabulate
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS, total_variation_on

@@ -19,9 +19,9 @@ from specref.statistics.campaign.driver import (
     drawn,
     fail_or_warn,
 )
+from specref.statistics.two_sample.bets import Texts
 from specref.statistics.two_sample.bounds import PARTS, least_trials
 from specref.statistics.two_sample.test import TwoSample, TwoSampleReport
-from specref.statistics.two_sample.texts import Texts
 
 TextSampler: TypeAlias = Callable[[int, np.random.Generator], Texts]
 

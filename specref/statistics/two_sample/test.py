@@ -19,7 +19,7 @@ from specref.statistics.campaign.verdict import (
     indented,
     would_be_found,
 )
-from specref.statistics.two_sample.bets import Bets
+from specref.statistics.two_sample.bets import Bets, Texts, as_texts
 from specref.statistics.two_sample.bounds import (
     PARTS,
     Distance,
@@ -28,7 +28,6 @@ from specref.statistics.two_sample.bounds import (
     trials_to_find,
     width,
 )
-from specref.statistics.two_sample.texts import Texts, as_texts
 
 REPEATING = 0.5
 
