@@ -18,9 +18,9 @@ from specref.distributions import Probabilities
 from specref.models import Model, check_ids
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.field import prime_of
+from specref.proofs.everywhere.linear import signs_over_rows
 from specref.proofs.everywhere.number import Number, Reading
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.simplex import signs_over_rows
 from specref.vocabulary import Tokens, Vocabulary
 
 Clause: TypeAlias = tuple[Polynomial, int]
