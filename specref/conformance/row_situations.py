@@ -19,9 +19,8 @@ from specref.contracts.batch import NO_NODE, Batch, TreeBatch, as_tree
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.tree_fixtures import TOP, tree_place
 from specref.models import Model
-from specref.probing.blocks import drafted, rows_after
+from specref.probing.blocks import drafted, rows_after, trees_of
 from specref.probing.probe import Probed
-from specref.probing.trees import trees_of
 from specref.vocabulary import Tokens, Vocabulary
 
 FOUR = Vocabulary("abcd")

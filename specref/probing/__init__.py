@@ -1,9 +1,8 @@
 """Exact probing: the joint output distribution of user code, without sampling error."""
 
-from specref.probing.blocks import ProbedBlock, probe_block
+from specref.probing.blocks import ProbedBlock, probe_block, probe_tokens
 from specref.probing.calls import Call
 from specref.probing.edges import EdgeEvent, edge_events
-from specref.probing.models import probe_tokens
 from specref.probing.probe import Probed, probe
 from specref.probing.verification import probe_verify
 

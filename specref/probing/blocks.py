@@ -1,20 +1,35 @@
-"""Exact probing of a verification over all drafts: the completed block against the target."""
+"""Exact probing of a verification over all drafts: the completed block against the target.
 
+A tree verification is probed over all trees of a place; a loop of models, over all contexts.
+"""
+
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from specref.arrays import Floats
+from specref.chance import enumerate_paths
+from specref.contracts.batch import TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.sampling import check_end, drawn_from, giver, read_tokens
+from specref.contracts.tree_fixtures import TOP, TreePlace
+from specref.contracts.tree_rules import one_row
 from specref.distributions import total_variation
 from specref.laws import completed
 from specref.models import Model, as_float
-from specref.probing.calls import Call
-from specref.probing.probe import MAX_RUNS, Probed
-from specref.probing.verification import probe_verify
+from specref.probing.calls import Call, CannotInterpretError
+from specref.probing.probe import MAX_RUNS, Probed, probe_program
+from specref.probing.program import Program
+from specref.probing.source import Source
+from specref.probing.verification import batch_program, probe_verify
 from specref.vocabulary import Tokens
 
 
@@ -186,3 +201,114 @@ def _add(total: dict[Any, float], law: Mapping[Any, float], weight: float) -> No
 
 def _floats(law: Mapping[Tokens, Any]) -> dict[Tokens, float]:
     return {tokens: float(weight) for tokens, weight in law.items()}
+
+
+def probe_trees(
+    verifier: Verifier,
+    target: Model,
+    drafter: Model,
+    place: TreePlace,
+    *,
+    max_runs: int = MAX_RUNS,
+) -> ProbedBlock:
+    """The exact joint law of the completed block over all trees of a place, and its distance.
+
+    * `verifier`: An implementation of the contract ``tree``.
+    * `target`, `drafter`: Over the same vocabulary.
+    * `max_runs`: As for `Program`, for each tree.
+    """
+    target, drafter = as_float(target), as_float(drafter)
+
+    def probed() -> Iterator[tuple[Tokens, float, Probed]]:
+        for number, (batch, weight) in enumerate(trees_of(target, drafter, place)):
+            program = batch_program(verifier, batch, max_runs)
+            yield shape_of(batch), weight, probe_program(program, known=number > 0)
+
+    return completed_block(probed(), target, place.context, place.lookahead + 1)
+
+
+def trees_of(target: Model, drafter: Model, place: TreePlace) -> Iterator[tuple[TreeBatch, float]]:
+    """Each tree that may be drafted at a place, as a batch of one row, and its probability."""
+    for path in enumerate_paths(lambda chance: place.tree(drafter, chance)):
+        batch = one_row(target, place.context, path.outcome, one_hot=place.way == TOP)
+        yield batch, float(path.weight)
+
+
+def shape_of(batch: TreeBatch) -> Tokens:
+    """The tokens of the first tree of a batch, and their parents: what its law is kept by."""
+    return (*batch.draft_tokens[0].tolist(), *batch.parents[0].tolist())
+
+
+def probe_tokens(
+    function: Callable[..., Any],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    asked: int,
+    longest: int,
+    *,
+    whole: bool = False,
+    max_runs: int = MAX_RUNS,
+    seconds: float = math.inf,
+) -> ProbedBlock:
+    """The exact joint distribution of the tokens that a function returns, and its distance.
+
+    Drafts are its own. What it returns is extended by the target to `longest` tokens; tokens after
+    EOS are a failure.
+
+    Parameters
+    ----------
+    function : callable
+        Contract ``step`` or ``generate``.
+    target, drafter : Model
+    context : tuple of int
+    asked : int
+        The lookahead of a step, or the tokens of a text.
+    longest : int
+        The most tokens that it may return.
+    whole : bool
+        Whether fewer are a failure, but after EOS: those of a text.
+    max_runs : int
+        As for `probe`.
+    seconds : float
+        After so many, its distribution is left uninterpreted.
+
+    Returns
+    -------
+    ProbedBlock
+        Of no drafts, `by_drafts` has the distribution of what is returned.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/4", "3/4"], ["1/2", "1/2"]))
+    >>> probe_tokens(standard.step, p, q, (), 1, 2).total_variation < 1e-9
+    True
+    """
+    target, drafter = as_float(target), as_float(drafter)
+    fixture = Fixture("probed", target, drafter, (Place(context, longest),))
+    keywords = drawn_from(function)
+    # Adapters make a network of each model when they first see it. If they raise, so do all runs.
+    with suppress(Exception):
+        giver(function)((target, drafter, context, asked), np.random.default_rng(0))
+
+    until = time.perf_counter() + seconds
+
+    def run(source: Source) -> Tokens:
+        if time.perf_counter() > until:
+            source.problem = CannotInterpretError(f"it takes more than {seconds:g} s")
+            return ()
+        raw = function(target, drafter, context, asked, **keywords(program.generator))
+        tokens = read_tokens(raw, longest, fixture)
+        check_end(fixture, tokens)
+        if whole and len(tokens) < longest and not target.vocabulary.ends(tokens):
+            raise BrokenContractError(
+                f"returned {len(tokens)} tokens: a text needs {longest}, or EOS at its end"
+            )
+        return tokens
+
+    program = Program(run, function, max_runs)
+    found = ((), 1.0, probe_program(program))
+    return completed_block([found], target, context, longest)

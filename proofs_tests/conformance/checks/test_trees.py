@@ -48,7 +48,7 @@ from specref.contracts.tree_fixtures import (
 )
 from specref.contracts.tree_rules import as_verifier, law, one_row, read
 from specref.models import iid_model
-from specref.probing.trees import probe_trees
+from specref.probing.blocks import probe_trees
 from specref.proofs.exact import completed
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.rules import declarable

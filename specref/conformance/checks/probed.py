@@ -42,11 +42,16 @@ from specref.contracts.tree_fixtures import TOP, WITH, TreePlace, Way, tree_plac
 from specref.distributions import total_variation
 from specref.models import Model, as_float, table_model
 from specref.probing import probe_block
-from specref.probing.blocks import ProbedBlock, rows_after
+from specref.probing.blocks import (
+    ProbedBlock,
+    probe_tokens,
+    probe_trees,
+    rows_after,
+    shape_of,
+    trees_of,
+)
 from specref.probing.edges import EdgeEvent, middle_edges, probed_edges
-from specref.probing.models import probe_tokens
 from specref.probing.program import is_endless
-from specref.probing.trees import probe_trees, shape_of, trees_of
 from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import FIXTURES

@@ -11,7 +11,7 @@ from specref.chance import exact_distribution
 from specref.laws import completed
 from specref.models import iid_model
 from specref.pairs import Pair, toy_pairs
-from specref.probing.models import probe_tokens
+from specref.probing.blocks import probe_tokens
 from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import MUTANTS
