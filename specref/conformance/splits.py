@@ -57,9 +57,8 @@ from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, HungError, within
 from specref.probing.blocks import completed_block
 from specref.probing.points import Point
-from specref.probing.probe import Probed, probe_program
+from specref.probing.probe import Probed, batch_program, probe_program
 from specref.probing.source import Given
-from specref.probing.verification import batch_program
 from specref.vocabulary import Tokens
 
 EXACT, RUNS, OF_TWO, SECONDS, STOPPED = 1e-6, 2_000, 3, 20.0, 10.0

@@ -3,8 +3,7 @@
 from specref.probing.blocks import ProbedBlock, probe_block, probe_tokens
 from specref.probing.calls import Call
 from specref.probing.edges import EdgeEvent, edge_events
-from specref.probing.probe import Probed, probe
-from specref.probing.verification import probe_verify
+from specref.probing.probe import Probed, probe, probe_verify
 
 __all__ = [
     "Call",

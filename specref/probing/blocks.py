@@ -26,10 +26,9 @@ from specref.distributions import total_variation
 from specref.laws import completed
 from specref.models import Model, as_float
 from specref.probing.calls import Call, CannotInterpretError
-from specref.probing.probe import MAX_RUNS, Probed, probe_program
+from specref.probing.probe import MAX_RUNS, Probed, batch_program, probe_program, probe_verify
 from specref.probing.program import Program
 from specref.probing.source import Source
-from specref.probing.verification import batch_program, probe_verify
 from specref.vocabulary import Tokens
 
 

@@ -16,11 +16,10 @@ from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.probing.calls import Call, CannotInterpretError
 from specref.probing.noise_ends import ELSEWHERE, largest_noise
-from specref.probing.probe import Probed, probe_program
+from specref.probing.probe import Probed, probe_program, verification_program
 from specref.probing.program import Failure, Outcome, Program
 from specref.probing.source import Given, Request
 from specref.probing.tracing import Cell
-from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens
 
 Key: TypeAlias = tuple[Call, float, str]

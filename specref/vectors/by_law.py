@@ -8,8 +8,7 @@ from specref.chance import exact_distribution
 from specref.contracts.calling import Verifier
 from specref.distributions import Probability, as_distribution, total_variation
 from specref.models import Model
-from specref.probing.probe import Probed, probe_program
-from specref.probing.verification import batch_program
+from specref.probing.probe import Probed, batch_program, probe_program
 from specref.rule import Verify
 from specref.rules import RULES
 from specref.vectors.reading import as_batch

@@ -19,7 +19,7 @@ from specref.contracts.errors import SITUATIONS, BrokenContractError, UntriedErr
 from specref.contracts.table import CONTRACTS
 from specref.contracts.timeout import Deadline, HungError, described, within
 from specref.probing.coin_use import drawn_elsewhere
-from specref.probing.verification import verification_program
+from specref.probing.probe import verification_program
 from specref.spoiled import KIT, SpoiledError, unspoiled
 from specref.tracebacks import traceback_lines
 

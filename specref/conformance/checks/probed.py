@@ -51,8 +51,8 @@ from specref.probing.blocks import (
     trees_of,
 )
 from specref.probing.edges import EdgeEvent, middle_edges, probed_edges
+from specref.probing.probe import verification_program
 from specref.probing.program import is_endless
-from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import FIXTURES
 

@@ -19,8 +19,7 @@ from specref.contracts.process_state import bounded_memory
 from specref.contracts.ragged import RaggedContract
 from specref.models import Model
 from specref.probing.blocks import ProbedBlock, completed_block
-from specref.probing.probe import Probed
-from specref.probing.verification import probe_verify
+from specref.probing.probe import Probed, probe_verify
 from specref.vocabulary import Tokens, Vocabulary
 
 
