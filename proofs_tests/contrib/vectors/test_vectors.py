@@ -28,7 +28,7 @@ from proofs_tests.helpers.vectors.oracle import (
     texts,
 )
 from specref.chance import Replayed, Traced
-from specref.contrib.vectors import building, collecting, stepping
+from specref.contrib.vectors import building, collecting, step_flags
 from specref.contrib.vectors.cases import StepCase
 from specref.contrib.vectors.collecting import PUBLISHED
 from specref.contrib.vectors.notes import NOTES
@@ -128,7 +128,7 @@ def test_replays_are_the_likeliest_of_their_shape_and_of_every_shape():
     for name in FILES:
         for case in filter(lambda case: isinstance(case, StepCase), collecting.cases(name)):
             best = {}
-            for path in map(partial(retraced, case), stepping.paths(case)):
+            for path in map(partial(retraced, case), step_flags.paths(case)):
                 best[path.shape] = max(best.get(path.shape, 0), path.weight)
             (record,) = (one for one in STEPS if one["id"] == case.id)
             given = {shape(one): Fraction(one["weight"]) for one in record["replays"]}
@@ -140,7 +140,7 @@ def retraced(case, path):
     chance = Traced(Replayed(path.choices))
     models = case.target.model(), case.drafter.model()
     block = RULES[case.algorithm].step(*models, case.context, case.lookahead, chance)
-    return stepping.Replay(tuple(chance.steps), block, Fraction(path.weight))
+    return step_flags.Replay(tuple(chance.steps), block, Fraction(path.weight))
 
 
 def shape(replay):
