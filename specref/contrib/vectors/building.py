@@ -11,9 +11,8 @@ from specref.contrib.vectors import flags
 from specref.contrib.vectors import step_flags as stepping
 from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
 from specref.contrib.vectors.collecting import RETIRED, cases
-from specref.contrib.vectors.deciding import Outcome, alternatives, decide
+from specref.contrib.vectors.deciding import Outcome, alternatives, decide, precision
 from specref.contrib.vectors.notes import NOTES
-from specref.contrib.vectors.precision import precision
 from specref.contrib.vectors.step_flags import Iteration, Replay, step_flags
 from specref.vectors.reading import SCHEMA_VERSION, Record, digest
 from specref.vocabulary import Tokens

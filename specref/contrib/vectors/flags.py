@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from specref.contrib.vectors.cases import Row, VerifyCase
-from specref.contrib.vectors.deciding import Outcome
-from specref.contrib.vectors.precision import inner_edges
+from specref.contrib.vectors.deciding import Outcome, inner_edges
 from specref.rules import RULES
 
 SMALLEST_NORMAL = Fraction(1, 2**126)

@@ -10,8 +10,7 @@ import pytest
 from proofs_tests.helpers.vectors.files import VERIFY, rule
 from specref.contrib.vectors import collecting
 from specref.contrib.vectors.cases import row
-from specref.contrib.vectors.deciding import decide
-from specref.contrib.vectors.precision import precision
+from specref.contrib.vectors.deciding import decide, precision
 
 NAMES = ("float16", "float32", "float64")
 RATIOS = {"product": lambda u, p, q: u * q < p, "ratio": lambda u, p, q: u < p / q}
