@@ -16,7 +16,7 @@ from proofs_tests.helpers.schemas import assert_fits
 from proofs_tests.helpers.vectors.files import FILES, FOLDER
 from specref.cli import main
 from specref.contrib.vectors import publishing
-from specref.contrib.vectors.collecting import PUBLISHED
+from specref.contrib.vectors.building import PUBLISHED
 from specref.vectors import reading
 
 SAMPLERS = textwrap.dedent(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.vectors.files import VERIFY, rule
-from specref.contrib.vectors import collecting
+from specref.contrib.vectors import building
 from specref.contrib.vectors.cases import row
 from specref.contrib.vectors.deciding import decide, precision
 
@@ -128,7 +128,7 @@ def test_every_uniform_is_one_in_that_precision():
 
 def case_of(law, final=0.25, race=(1.0, 2.0, 4.0)):
     """One token of this law, drawn with these coins."""
-    case = next(c for c in collecting.cases("standard") if c.id == "standard/no-room/001")
+    case = next(c for c in building.cases("standard") if c.id == "standard/no-room/001")
     return replace(case, p=(row(law),), coins=replace(case.coins, final=final, race=race))
 
 

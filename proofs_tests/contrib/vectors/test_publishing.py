@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofs_tests.helpers.vectors.files import CASES, FILES, FOLDER, ROOT, rule
-from specref.contrib.vectors import building, collecting, publishing
+from specref.contrib.vectors import building, publishing
+from specref.contrib.vectors import building as collecting
 from specref.contrib.vectors.building import EDITIONS, Edition
 from specref.vectors import reading
 from specref.vectors.reading import load_cases

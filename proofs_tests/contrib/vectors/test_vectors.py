@@ -28,9 +28,10 @@ from proofs_tests.helpers.vectors.oracle import (
     texts,
 )
 from specref.chance import Replayed, Traced
-from specref.contrib.vectors import building, collecting, step_flags
+from specref.contrib.vectors import building, step_flags
+from specref.contrib.vectors import building as collecting
+from specref.contrib.vectors.building import PUBLISHED
 from specref.contrib.vectors.cases import StepCase
-from specref.contrib.vectors.collecting import PUBLISHED
 from specref.contrib.vectors.notes import NOTES
 from specref.contrib.vectors.publishing import laid_out
 from specref.rules import RULES

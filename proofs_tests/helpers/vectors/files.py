@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from specref.contrib.vectors.collecting import PUBLISHED
+from specref.contrib.vectors.building import PUBLISHED
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "specref" / "vectors" / "v1"

@@ -1,7 +1,11 @@
-"""The published files as data, ready for JSON."""
+"""The published files as data, ready for JSON.
+
+The cases of an algorithm, with their ids, are of the groups that are written by hand.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -9,13 +13,47 @@ from typing import Any, NamedTuple
 from specref.chance import Step
 from specref.contrib.vectors import flags
 from specref.contrib.vectors import step_flags as stepping
-from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
-from specref.contrib.vectors.collecting import RETIRED, cases
+from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase, row
 from specref.contrib.vectors.deciding import Outcome, alternatives, decide, precision
+from specref.contrib.vectors.groups import ITERATIONS, VERIFICATIONS
+from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 from specref.contrib.vectors.notes import NOTES
 from specref.contrib.vectors.step_flags import Iteration, Replay, step_flags
+from specref.rules import RULES
 from specref.vectors.reading import SCHEMA_VERSION, Record, digest
 from specref.vocabulary import Tokens
+
+RETIRED: Mapping[str, str] = MappingProxyType({})
+PUBLISHED = (*ONE_VOCABULARY, *BY_TOKEN, *BY_TEXT)
+
+
+def cases(algorithm: str) -> list[Case]:
+    """Every case of an algorithm that is not retired."""
+    cites = (RULES[algorithm].papers[0],)
+    found: list[Case] = []
+    for group in VERIFICATIONS:
+        p = tuple(map(row, group.p))
+        q = None if group.q is None else tuple(map(row, group.q))
+        for n, coins in enumerate(group.coins if algorithm in group.rules else ()):
+            id_ = f"{algorithm}/{group.slug}/{n + 1:03d}"
+            race = coins.race or _noise(len(p[0]), f"{group.slug}/{n}")
+            given = (p, q, group.drafts, replace(coins, race=race))
+            found.append(VerifyCase(id_, algorithm, group.comment, cites, *given))
+    for pair in ITERATIONS:
+        models = pair.target, pair.drafter
+        for n, place in enumerate(pair.places if algorithm in pair.algorithms else ()):
+            id_ = f"{algorithm}/{pair.slug}/{n + 1:03d}"
+            found.append(StepCase(id_, algorithm, pair.comment, cites, *models, *place))
+    return [case for case in found if case.id not in RETIRED]
+
+
+def _noise(size: int, key: str) -> tuple[float, ...]:
+    """Numbers from 1/64 to 4, all different."""
+    picks: dict[int, None] = {}
+    for n in range(16):
+        picks |= dict.fromkeys(hashlib.blake2b(f"{key}/{n}".encode()).digest())
+    return tuple((1 + pick) / 64 for pick in picks)[:size]
+
 
 GENERATOR = "specref vectors --write"
 
