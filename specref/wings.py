@@ -38,7 +38,7 @@ OWN: dict[Table, dict[str, str]] = {
     "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
     "reports": {
         "engines": "specref.contrib.engines.board_report:REPORTS",
-        "checkpoints": "specref.contrib.checkpoints.report:REPORTS",
+        "checkpoints": "specref.contrib.checkpoints.command:REPORTS",
         "speed": "specref.contrib.speed.report:REPORTS",
         "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
         "selftest": "specref.contrib.selftest.kills_report:REPORTS",
