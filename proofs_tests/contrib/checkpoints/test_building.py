@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from specref.contrib.checkpoints.building import build
-from specref.contrib.checkpoints.law import Law, as_law, plain
-from specref.contrib.checkpoints.named import named_pair
+from specref.contrib.checkpoints.law import Law, as_law, named_pair, plain
 from specref.contrib.checkpoints.weights import MOST_TOKENS
 
 PAIR = named_pair("lookback-3")

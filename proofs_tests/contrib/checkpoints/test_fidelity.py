@@ -7,8 +7,7 @@ import pytest
 
 from specref.arrays import Floats
 from specref.contrib.checkpoints.fidelity import TOLERANCE, compare
-from specref.contrib.checkpoints.law import Law, as_law, plain
-from specref.contrib.checkpoints.named import NAMED, named_pair
+from specref.contrib.checkpoints.law import NAMED, Law, as_law, named_pair, plain
 from specref.vocabulary import Tokens
 
 LAW = named_pair("lookback-3")["target"]

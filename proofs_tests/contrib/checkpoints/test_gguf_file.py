@@ -7,7 +7,7 @@ import pytest
 
 from specref.contrib.checkpoints.building import build
 from specref.contrib.checkpoints.gguf_file import interleaved
-from specref.contrib.checkpoints.named import named_pair
+from specref.contrib.checkpoints.law import named_pair
 from specref.contrib.checkpoints.weights import HEAD, llama
 
 LAW = named_pair("lookback-3")["target"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from specref.contrib.checkpoints.building import build
-from specref.contrib.checkpoints.named import NAMED, named_pair
+from specref.contrib.checkpoints.law import NAMED, named_pair
 
 transformers = pytest.importorskip("transformers", reason="not_run (no transformers)")
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from specref.contrib.checkpoints.law import as_law, as_laws, load_laws, plain
-from specref.contrib.checkpoints.named import NAMED, named_pair
+from specref.contrib.checkpoints.law import NAMED, as_law, as_laws, load_laws, named_pair, plain
 
 LAW: dict[str, Any] = {
     "tokens": ["a", "b", "!"],

@@ -12,8 +12,7 @@ import pytest
 
 from specref.contrib.checkpoints.building import build
 from specref.contrib.checkpoints.fidelity import Fidelity, compare
-from specref.contrib.checkpoints.law import Law, as_law, plain
-from specref.contrib.checkpoints.named import NAMED, named_pair
+from specref.contrib.checkpoints.law import NAMED, Law, as_law, named_pair, plain
 from specref.contrib.checkpoints.weights import FLOOR, GPT2_CONTEXT, LLAMA_CONTEXT, Float32s
 from specref.contrib.engines.checkpoints import by_transformers
 

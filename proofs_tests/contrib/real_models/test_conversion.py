@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specref.contrib.checkpoints import build
-from specref.contrib.checkpoints.named import named_pair
+from specref.contrib.checkpoints.law import named_pair
 from specref.contrib.real_models import __main__, conversion
 from specref.contrib.real_models.published import MODELS, Published
 

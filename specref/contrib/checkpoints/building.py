@@ -58,7 +58,7 @@ def build(
     Examples
     --------
     >>> import tempfile
-    >>> from specref.contrib.checkpoints.named import named_pair
+    >>> from specref.contrib.checkpoints.law import named_pair
     >>> folder = Path(tempfile.mkdtemp()) / "pair"
     >>> sorted(build(named_pair("order-1"), folder))
     ['drafter', 'target']

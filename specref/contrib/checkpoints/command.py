@@ -19,8 +19,7 @@ from specref.cli.options import json_option, seed_option
 from specref.contracts.timeout import described
 from specref.contrib.checkpoints import ARCHITECTURES, NAMED, WRITERS, Law, build, compare
 from specref.contrib.checkpoints.fidelity import TOLERANCE, Fidelity
-from specref.contrib.checkpoints.law import load_laws
-from specref.contrib.checkpoints.named import named_pair
+from specref.contrib.checkpoints.law import load_laws, named_pair
 from specref.contrib.engines.checkpoints import READERS
 from specref.report.forms import (
     IDS,

@@ -73,7 +73,7 @@ def compare(
 
     Examples
     --------
-    >>> from specref.contrib.checkpoints.named import named_pair
+    >>> from specref.contrib.checkpoints.law import named_pair
     >>> law = named_pair("far")["target"]
     >>> table = np.array([[.8, .1, .1, 0]] * 3 + [[.8, .1, .1, 0]])
     >>> compare(law, lambda ids: table[list(ids)], np.random.default_rng(1)).faithful

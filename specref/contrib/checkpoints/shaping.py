@@ -39,7 +39,7 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
 
     Examples
     --------
-    >>> from specref.contrib.checkpoints.named import named_pair
+    >>> from specref.contrib.checkpoints.law import named_pair
     >>> law = named_pair("order-1")["target"].model
     >>> [str(p) for p in shaped(law, {"min_p": 0.3, "temperature": 0.5}).next_token(())]
     ['16/29', '9/29', '4/29', '0', '0']
