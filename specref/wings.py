@@ -39,7 +39,7 @@ OWN: dict[Table, dict[str, str]] = {
     "reports": {
         "engines": "specref.contrib.engines.board_report:REPORTS",
         "checkpoints": "specref.contrib.checkpoints.command:REPORTS",
-        "speed": "specref.contrib.speed.report:REPORTS",
+        "speed": "specref.contrib.speed.command:REPORTS",
         "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
         "selftest": "specref.contrib.selftest.kills_report:REPORTS",
         "compare": "specref.contrib.compare.reports:REPORTS",

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
-from specref.contrib.speed.report import speed_plan
+from specref.contrib.speed.command import speed_plan
 from specref.contrib.speed.speedup import walltime_improvement
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -86,7 +86,7 @@ def test_json_is_the_same_arithmetic(tmp_path: Path) -> None:
 def test_a_wrong_formula_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: without the bonus token, as in the loop of some explainers."""
     monkeypatch.setattr(
-        "specref.contrib.speed.report.walltime_improvement",
+        "specref.contrib.speed.command.walltime_improvement",
         lambda a, g, c: sum(a**k for k in range(max(g, 1))) / (1 + g * c),
     )
     assert not speedups_are_right(json.loads(speed("--json", "-", "--lookahead-max", "9").stdout))
@@ -164,7 +164,7 @@ def test_plot_shows_what_the_plan_says(monkeypatch: pytest.MonkeyPatch, tmp_path
     pytest.importorskip("matplotlib", reason="not_run (no matplotlib)")
     from matplotlib.figure import Figure
 
-    from specref.contrib.speed.plot import draw_speed_plan
+    from specref.contrib.speed.command import draw_speed_plan
 
     drawn: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda self, file, **options: drawn.append(self))
