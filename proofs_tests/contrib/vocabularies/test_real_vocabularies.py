@@ -31,9 +31,8 @@ from specref.contrib.vocabularies import (
     load_file,
     overlap,
 )
-from specref.contrib.vocabularies.alphabet import byte_level
 from specref.contrib.vocabularies.files import Published, Source, read_published
-from specref.contrib.vocabularies.formats import FORMATS
+from specref.contrib.vocabularies.formats import FORMATS, byte_level
 from specref.contrib.vocabularies.page import vocabularies_markdown
 from specref.contrib.vocabularies.round_trips import round_trip
 from specref.contrib.vocabularies.tables import PRINTED, SHORTEST, measure, summarise, word_in
