@@ -23,9 +23,8 @@ from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import PAIRS, Pair, Published, folders_pair, ids_of
 from specref.contrib.real_models.prompts import PROMPTS
 from specref.contrib.real_models.settings import Setting
-from specref.contrib.vocabularies.overlap import overlap
 from specref.contrib.vocabularies.round_trips import probing_texts, round_trip
-from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token
+from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token, overlap
 from specref.report.machine import write_json
 from specref.theory.acceptance import expected_tokens
 from specref.theory.counting import spellings

@@ -6,8 +6,13 @@ from specref.contrib.vocabularies.files import (
     VocabularyNotInstalledError,
 )
 from specref.contrib.vocabularies.formats import VocabularyFileError, load, load_file
-from specref.contrib.vocabularies.overlap import Overlap, overlap
-from specref.contrib.vocabularies.vocabulary import DuplicateBytesError, RealVocabulary, Token
+from specref.contrib.vocabularies.vocabulary import (
+    DuplicateBytesError,
+    Overlap,
+    RealVocabulary,
+    Token,
+    overlap,
+)
 
 __all__ = [
     "PUBLISHED",

@@ -6,11 +6,10 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from specref.contrib.vocabularies.files import PUBLISHED
-from specref.contrib.vocabularies.overlap import Overlap
 from specref.contrib.vocabularies.round_trips import RoundTrip
 from specref.contrib.vocabularies.tables import PRINTED, Counted, Decompositions, NotRun, Tables
 from specref.contrib.vocabularies.tokenisers import TOKENISERS
-from specref.contrib.vocabularies.vocabulary import RealVocabulary
+from specref.contrib.vocabularies.vocabulary import Overlap, RealVocabulary
 
 HEAD = """\
 What Timor et al. 2025 print about vocabularies, counted again. The vocabularies are read from

@@ -1,7 +1,14 @@
-"""A real vocabulary: what its file writes for each token, and what each token writes."""
+"""A real vocabulary: what its file writes for each token, and what each token writes.
+
+Two of them have something in common, under either identity. Timor et al. 2025 print |T ∩ D| for
+pairs of models; the counts are those of the strings that vocabulary files hold. One file writes a
+space as 'Ġ' and another as '▁': then tokens with spaces have no string in common, although they
+write the same.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from specref.vocabulary import Vocabulary
@@ -90,3 +97,55 @@ def _first_repeated(named: Iterable[tuple[int, object]]) -> tuple[int, int] | No
             return seen[value], id_
         seen[value] = id_
     return None
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The tokens that a target and a drafter have in common.
+
+    * `size`: |T|, the target's special tokens among them.
+    * `strings`: |T ∩ D| by string.
+    * `mistaken`: Those of them that do not write the same bytes.
+    * `spellings`: |T ∩ D| by bytes: byte strings, each counted once.
+    * `named`: The same where a special token is taken to write its name, as in `get_vocab()`.
+    """
+
+    target: str
+    drafter: str
+    size: int
+    strings: int
+    mistaken: int
+    spellings: int
+    named: int
+
+    @property
+    def share_of_strings(self) -> Fraction:
+        """|T ∩ D| / |T| by string: TLI's acceptance of a uniform target and drafter."""
+        return Fraction(self.strings, self.size)
+
+    @property
+    def share_of_spellings(self) -> Fraction:
+        """|T ∩ D| / |T| by bytes."""
+        return Fraction(self.spellings, self.size)
+
+
+def overlap(target: RealVocabulary, drafter: RealVocabulary) -> Overlap:
+    """Count what two vocabularies have in common, by string and by bytes."""
+    written = {token.string: token.spelled for token in target.tokens.values()}
+    shared = [token for token in drafter.tokens.values() if token.string in written]
+    return Overlap(
+        target=target.name,
+        drafter=drafter.name,
+        size=len(target),
+        strings=len(shared),
+        mistaken=sum(token.spelled != written[token.string] for token in shared),
+        spellings=len({*target.spelled} & {*drafter.spelled}),
+        named=len(_with_names(target) & _with_names(drafter)),
+    )
+
+
+def _with_names(vocabulary: RealVocabulary) -> set[bytes]:
+    return {
+        token.string.encode() if token.spelled is None else token.spelled
+        for token in vocabulary.tokens.values()
+    }
