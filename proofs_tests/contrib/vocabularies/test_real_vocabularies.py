@@ -34,9 +34,8 @@ from specref.contrib.vocabularies import (
 from specref.contrib.vocabularies.files import Published, Source, read_published
 from specref.contrib.vocabularies.formats import FORMATS, byte_level
 from specref.contrib.vocabularies.page import vocabularies_markdown
-from specref.contrib.vocabularies.round_trips import round_trip
 from specref.contrib.vocabularies.tables import PRINTED, SHORTEST, measure, summarise, word_in
-from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.tokenisers import TOKENISERS, round_trip
 from specref.theory import decompositions, spellings
 from specref.vocabulary import Vocabulary
 

@@ -23,7 +23,7 @@ from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import PAIRS, Pair, Published, folders_pair, ids_of
 from specref.contrib.real_models.prompts import PROMPTS
 from specref.contrib.real_models.settings import Setting
-from specref.contrib.vocabularies.round_trips import probing_texts, round_trip
+from specref.contrib.vocabularies.tokenisers import probing_texts, round_trip
 from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token, overlap
 from specref.report.machine import write_json
 from specref.theory.acceptance import expected_tokens

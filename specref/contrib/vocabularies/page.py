@@ -6,9 +6,8 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from specref.contrib.vocabularies.files import PUBLISHED
-from specref.contrib.vocabularies.round_trips import RoundTrip
 from specref.contrib.vocabularies.tables import PRINTED, Counted, Decompositions, NotRun, Tables
-from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.tokenisers import TOKENISERS, RoundTrip
 from specref.contrib.vocabularies.vocabulary import Overlap, RealVocabulary
 
 HEAD = """\

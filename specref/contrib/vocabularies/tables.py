@@ -10,8 +10,12 @@ import numpy as np
 
 from specref.contrib.vocabularies.files import PUBLISHED, VocabularyNotInstalledError
 from specref.contrib.vocabularies.formats import load
-from specref.contrib.vocabularies.round_trips import RoundTrip, probing_texts, round_trip
-from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.tokenisers import (
+    TOKENISERS,
+    RoundTrip,
+    probing_texts,
+    round_trip,
+)
 from specref.contrib.vocabularies.vocabulary import Overlap, RealVocabulary, overlap
 from specref.theory.counting import Spellings, spellings
 from specref.vocabulary import Text, Vocabulary
