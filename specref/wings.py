@@ -40,7 +40,7 @@ OWN: dict[Table, dict[str, str]] = {
         "engines": "specref.contrib.engines.board_report:REPORTS",
         "checkpoints": "specref.contrib.checkpoints.command:REPORTS",
         "speed": "specref.contrib.speed.command:REPORTS",
-        "psi": "specref.contrib.vocabularies.psi_report:REPORTS",
+        "psi": "specref.contrib.vocabularies.psi_command:REPORTS",
         "selftest": "specref.contrib.selftest.kills_report:REPORTS",
         "compare": "specref.contrib.compare.reports:REPORTS",
     },

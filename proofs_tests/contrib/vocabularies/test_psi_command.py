@@ -13,7 +13,7 @@ from proofs_tests.helpers.packages import without_packages
 from proofs_tests.helpers.schemas import assert_fits
 from specref import Vocabulary
 from specref.cli import main
-from specref.contrib.vocabularies.psi_report import listing, spelling_tree
+from specref.contrib.vocabularies.psi_command import listing, spelling_tree
 from specref.strategies import vocabularies
 from specref.theory import decompositions, spellings
 

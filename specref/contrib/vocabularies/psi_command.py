@@ -1,17 +1,156 @@
-"""``specref psi``: the decompositions of a text, counted and drawn."""
+"""``specref psi``: the decompositions of a text, counted and drawn.
 
+They are shown as a tree that says what it leaves out, and as a record.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
 import click
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.text import Text as Line
+from rich.tree import Tree
 
 from specref.cli.group import HOLDS, leave, show
 from specref.cli.options import downloads_option, json_option
 from specref.contrib.vocabularies import PUBLISHED, RealVocabulary, load, load_file
-from specref.contrib.vocabularies.psi_report import Spelled, psi_record, psi_report
+from specref.report.forms import IDS, TEXT, WHOLE, Reports, listed, one_of, record, said
+from specref.report.layout import Prose
 from specref.report.machine import as_json, write_json
-from specref.theory.counting import spellings
-from specref.vocabulary import Vocabulary
+from specref.theory.counting import Spellings, spellings
+from specref.vocabulary import Text, Vocabulary
+
+GUIDE, WIDTH = 4, 80
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """The decompositions of a text, and the vocabulary they are over.
+
+    * `found`: Of the text; at least one.
+    * `vocabulary`: Its name, and how large it is.
+    * `identity`: "string" or "bytes".
+    """
+
+    found: Spellings
+    vocabulary: str
+    identity: str
+
+
+def psi_report(spelled: Spelled, nodes: int) -> RenderableType:
+    """The figures, and the tree with up to `nodes` nodes; no tree if that is 0."""
+    found = spelled.found
+    unit = "characters" if spelled.identity == "string" else "bytes"
+    figures = [
+        f"{found.text!r} over {spelled.vocabulary}, by {spelled.identity}",
+        f"decompositions  {found.count:,} of {2 ** (len(found.text) - 1):,} cuts of "
+        f"{len(found.text)} {unit}",
+        f"n_max           {found.n_max:,}: the most tokens of one",
+        f"forwards        {found.forwards:,} contexts of the draft model, all known beforehand",
+        "The sum of their masses is not psi, the distribution of the first target token: see "
+        "specref.theory.psi.",
+    ]
+    lines = Prose("\n".join(figures))
+    return Group(Drawn(found, nodes), lines) if nodes else lines
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The tree of decompositions, as deep as the width of the terminal allows."""
+
+    found: Spellings
+    nodes: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Tree]:
+        yield spelling_tree(self.found, self.nodes, options.max_width)
+
+
+def psi_record(spelled: Spelled, most: int) -> dict[str, object]:
+    """A record with up to `most` decompositions, the longest tokens first."""
+    found = spelled.found
+    listed = list(islice(listing(found), most))
+    return {
+        "text": _shown(found.text),
+        "identity": spelled.identity,
+        "vocabulary": spelled.vocabulary,
+        "decompositions": found.count,
+        "possible": 2 ** (len(found.text) - 1),
+        "n_max": found.n_max,
+        "forwards": found.forwards,
+        "listed": [[_shown(piece) for piece in pieces] for pieces in listed],
+        "left_out": found.count - len(listed),
+    }
+
+
+def listing(found: Spellings) -> Iterator[tuple[Text, ...]]:
+    """The decompositions as pieces, the longest tokens first, one at a time."""
+    stack: list[tuple[int, tuple[Text, ...]]] = [(0, ())]
+    while stack:
+        start, pieces = stack.pop()
+        if start == len(found.text):
+            yield pieces
+            continue
+        stack += [(end, (*pieces, found.text[start:end])) for end in _next(found, start)]
+
+
+def spelling_tree(found: Spellings, nodes: int, width: int = WIDTH) -> Tree:
+    """The tree of decompositions, the longest tokens first, with up to `nodes` nodes.
+
+    What is left out below a node is counted, not listed; so is what needs more than `width`
+    columns.
+    """
+    tree = Tree(Line(repr(found.text)))
+    _grow(tree, found, 0, nodes, width - GUIDE)
+    return tree
+
+
+def _grow(branch: Tree, found: Spellings, start: int, nodes: int, room: int) -> int:
+    """Add what follows `start`, in `room` columns; return how many nodes may still be added."""
+    ends = _next(found, start)
+    for place, end in enumerate(reversed(ends)):
+        label, left = repr(found.text[start:end]), _more(found, ends[: len(ends) - place])
+        below = _next(found, end)
+        deep = bool(below) and GUIDE + len(_more(found, below)) > room
+        if not nodes or deep or cell_len(label) > room:
+            branch.add(Line(left, "dim"))
+            break
+        nodes = _grow(branch.add(Line(label)), found, end, nodes - 1, room - GUIDE)
+    return nodes
+
+
+def _more(found: Spellings, ends: list[int]) -> str:
+    return f"… {sum(found.after[end] for end in ends):,} more"
+
+
+def _next(found: Spellings, start: int) -> list[int]:
+    """The ends of the tokens at `start` from which a spelling can be completed."""
+    ends = () if start == len(found.text) else found.ends[start]
+    return [end for end in ends if found.after[end]]
+
+
+def _shown(piece: Text) -> str:
+    return piece.decode("utf-8", "backslashreplace") if isinstance(piece, bytes) else piece
+
+
+PSI = record(
+    text=TEXT,
+    identity=said("What of a token is compared.", one_of("string", "bytes")),
+    vocabulary=said("Its name, and how large it is.", TEXT),
+    decompositions=said("How many token sequences spell the text.", WHOLE),
+    possible=said("How many ways there are to cut the text.", WHOLE),
+    n_max=said("The most tokens that one of them has.", WHOLE),
+    forwards=said("Contexts at which all their masses need the draft model.", WHOLE),
+    listed=said("Decompositions, those of long tokens first.", listed(IDS)),
+    left_out=said("Decompositions that are not listed.", WHOLE),
+)
+REPORTS: Reports = {
+    "psi": ("specref psi TEXT", PSI),
+}
+
 
 MOST_NODES = 500
 
