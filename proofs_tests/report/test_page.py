@@ -37,8 +37,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
 from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.contrib.selftest.kills_report import kills_document
-from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow
-from specref.contrib.selftest.triggers_report import triggers_document
+from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow, triggers_document
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.charts import bars, curve, intervals

@@ -16,9 +16,10 @@ from specref.contrib.selftest.trigger_matrix import (
     bugs_of,
     tree_verifier,
     trigger_matrix,
+    triggers_document,
+    triggers_record,
 )
 from specref.contrib.selftest.triggers import TRIGGERS
-from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
 from specref.report.document import markdown
 from specref.report.html import page_of
 

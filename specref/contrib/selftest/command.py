@@ -104,8 +104,14 @@ def judge_triggers(
     files: tuple[str | None, str | None, str | None],
 ) -> NoReturn:
     """The matrix of triggers; leave with the exit code."""
-    from specref.contrib.selftest.trigger_matrix import ALL, WANTED, bugs_at, trigger_matrix
-    from specref.contrib.selftest.triggers_report import triggers_document, triggers_record
+    from specref.contrib.selftest.trigger_matrix import (
+        ALL,
+        WANTED,
+        bugs_at,
+        trigger_matrix,
+        triggers_document,
+        triggers_record,
+    )
 
     known = [
         bug

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from specref.conformance.status import Stage
 from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
-from specref.contrib.selftest.triggers_report import TriggersRecord
+from specref.contrib.selftest.trigger_matrix import TriggersRecord
 from specref.report.document import Document, Heading, Kind, Part, bullets
 from specref.report.forms import Ids, Reports, Whole, form_of
 from specref.report.layout import Column, Prose, Table
