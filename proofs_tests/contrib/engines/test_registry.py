@@ -396,10 +396,12 @@ def transformers() -> SimpleNamespace:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
     pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
     from specref.contrib.engines import (
-        toy_tokenizers,
         toy_transformers,
         transformers,
         transformers_generate,
+    )
+    from specref.contrib.engines import (
+        transformers_generate as toy_tokenizers,
     )
 
     return SimpleNamespace(

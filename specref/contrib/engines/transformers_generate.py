@@ -2,17 +2,168 @@
 
 `generate(target, drafter, context, tokens, rng)` runs the library's own loop, drafting and
 verification on toy models; nothing of it is replaced or patched.
+
+Toy models are a pair with the options of each way to speculate; tokenizers read and write text as
+a specref `Vocabulary` does.
 """
 
+import re
 from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import torch
+from tokenizers import Regex, Tokenizer
+from tokenizers.decoders import Fuse
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+from transformers import PreTrainedTokenizerFast
 
+from specref.adapters.needs import set_known
+from specref.contracts.process_state import seeded
 from specref.contrib.engines.forwards import Block, blocks
-from specref.contrib.engines.toy_pairs import Path, ToyPair, check_options, generated, toy_pair
-from specref.contrib.engines.toy_tokenizers import Order
+from specref.contrib.engines.quiet_transformers import without_deprecations
+from specref.contrib.engines.toy_transformers import ToyModel
 from specref.models import Model
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
+
+# Annotations of the libraries differ between their versions.
+# mypy: disallow-untyped-calls=False, disallow-subclassing-any=False, warn-unused-ignores=False
+
+
+Order: TypeAlias = Literal["shipped", "sorted", "reversed"]
+PRIVATE = "\ue000"
+TARGET_STRANGER, DRAFTER_STRANGER = PRIVATE + "\ue001", PRIVATE + "\ue002"
+
+
+class ToyTokenizer(PreTrainedTokenizerFast):
+    """A fast tokenizer that lists its vocabulary in a chosen order.
+
+    * `order` ({"shipped", "sorted", "reversed"}): Order of `get_vocab()`: that of the library, by
+      id, or by descending id. Nothing about a vocabulary depends on it, so no code should.
+    """
+
+    order: Order = "shipped"
+
+    def get_vocab(self) -> dict[str, int]:
+        vocabulary: dict[str, int] = super().get_vocab()
+        if self.order == "shipped":
+            return vocabulary
+        by_id = sorted(vocabulary.items(), key=lambda item: item[1])
+        return dict(by_id if self.order == "sorted" else by_id[::-1])
+
+
+def toy_tokenizer(
+    vocabulary: Vocabulary, stranger: str = TARGET_STRANGER, order: Order = "shipped"
+) -> ToyTokenizer:
+    """A tokenizer with the greedy longest match of a vocabulary.
+
+    * `vocabulary`: A vocabulary of str without `normalise`.
+    * `stranger`: The token for unknown text; its id is the first after those of the vocabulary.
+    * `order` ({"shipped", "sorted", "reversed"}): Order of `get_vocab()`.
+    * raises `ValueError`: The vocabulary is of bytes, or it normalises.
+    """
+    tokens = [token for token in vocabulary.tokens if isinstance(token, str)]
+    if len(tokens) < len(vocabulary) or vocabulary.normalise is not None:
+        raise ValueError("vocabulary: expected one of str that does not normalise")
+    ids = {token: index for index, token in enumerate((*tokens, stranger))}
+    backend = Tokenizer(WordLevel(ids, unk_token=stranger))
+    # The first alternative that matches wins: the longest.
+    longest_first = sorted(tokens, key=len, reverse=True)
+    backend.pre_tokenizer = Split(Regex("|".join(map(re.escape, longest_first))), "isolated")
+    backend.decoder = Fuse()
+    tokenizer = ToyTokenizer(tokenizer_object=backend)
+    tokenizer.order = order
+    return tokenizer
+
+
+# Annotations of the libraries differ between their versions.
+# mypy: disallow-untyped-calls=False, warn-unused-ignores=False
+
+
+Path: TypeAlias = Literal["ar", "sd", "tli", "slem", "pld"]
+TRANSLATED = ("tli", "slem")
+
+
+class ToyPair(NamedTuple):
+    """A target and a drafter as models of Transformers, with options of `generate`."""
+
+    target: ToyModel
+    drafter: ToyModel
+    options: dict[str, Any]
+
+
+def toy_pair(
+    path: Path,
+    target: Model,
+    drafter: Model,
+    *,
+    lookahead: int,
+    temperature: float | None,
+    order: Order,
+) -> ToyPair:
+    """Models that `generate` takes for one of its paths.
+
+    * `path` ({"ar", "sd", "tli", "slem", "pld"})
+    * `lookahead`: The number of tokens to draft, whatever the assistant's confidence.
+    * `temperature`: Logits are multiplied by it, and divided again by the library; None: greedy.
+    * `order` ({"shipped", "sorted", "reversed"}): How the assistant's tokenizer lists its
+      vocabulary.
+    * raises `ValueError`: The path takes equal vocabularies alone.
+    """
+    same = target.vocabulary.tokens == drafter.vocabulary.tokens
+    if path == "sd" and not same:
+        raise ValueError("drafter has another vocabulary than target: use tli or slem")
+    # Equal sizes are taken for equal vocabularies.
+    extra = path in TRANSLATED and len(target.vocabulary) == len(drafter.vocabulary)
+    assistant = _toy(drafter, temperature, int(extra))
+    drafting = {"num_assistant_tokens": lookahead, "assistant_confidence_threshold": 0.0}
+    set_known(assistant.generation_config, **drafting)
+    options: dict[str, Any] = {"do_sample": False, "pad_token_id": len(target.vocabulary)}
+    if temperature is not None:
+        options |= {"do_sample": True, "temperature": temperature, "top_k": 0}
+    if target.vocabulary.eos is not None:
+        options["eos_token_id"] = target.vocabulary.ids[target.vocabulary.eos]
+    if path == "pld":
+        options["prompt_lookup_num_tokens"] = lookahead
+    elif path != "ar":
+        options["assistant_model"] = assistant
+    if path in TRANSLATED:
+        options["tokenizer"] = toy_tokenizer(target.vocabulary)
+        options["assistant_tokenizer"] = toy_tokenizer(drafter.vocabulary, DRAFTER_STRANGER, order)
+    pair = ToyPair(_toy(target, temperature), assistant, options)
+    # The library changes an assistant when it first sees its tokenizer, and draws numbers.
+    generated(pair, (), 2, np.random.default_rng(0))
+    return pair
+
+
+def generated(pair: ToyPair, context: Tokens, tokens: int, rng: np.random.Generator) -> Tokens:
+    """The text after a context by `generate`, with all randomness of the library seeded."""
+    model: Any = pair.target
+    prompt = torch.tensor([[pair.target.known, *context]])
+    mask = torch.ones_like(prompt)
+    with seeded(rng), without_deprecations():
+        text = model.generate(prompt, attention_mask=mask, max_new_tokens=tokens, **pair.options)
+    return tuple(text[0, prompt.shape[1] :].tolist())
+
+
+def check_options(path: str, lookahead: int, greedy: bool | None, temperature: float) -> None:
+    """Raise ValueError for options that no pair can have."""
+    if path not in get_args(Path):
+        raise ValueError(f"path = {path!r}: expected one of {get_args(Path)}")
+    if lookahead < 1:
+        raise ValueError(f"lookahead = {lookahead}: expected at least 1")
+    if not temperature > 0:
+        raise ValueError(f"temperature = {temperature}: expected a number > 0")
+    if path == "slem" and greedy is False:
+        raise ValueError("greedy = False: the library samples with TLI, never with SLEM")
+
+
+def _toy(model: Model, temperature: float | None, more: int = 0) -> ToyModel:
+    toy = ToyModel(model, len(model.vocabulary) + 1 + more, temperature or 1.0)
+    toy.train(False)
+    return toy
+
 
 REMEMBERED_PAIRS = 32
 
