@@ -51,7 +51,6 @@ from specref.zoo.standard import (
     controls,
     draft,
     length,
-    lenient,
     randomness,
     residual,
 )
@@ -80,7 +79,7 @@ def _by_id(*groups: Iterable[Entry]) -> Mapping[str, Entry]:
     return MappingProxyType(table)
 
 
-_STANDARD = (draft, accept, lenient, residual, bonus, randomness, context, length)
+_STANDARD = (draft, accept, residual, bonus, randomness, context, length)
 MUTANTS: Mapping[str, Entry] = _by_id(*(file.ENTRIES for file in _STANDARD))
 CONTROLS: Mapping[str, Entry] = _by_id(controls.ENTRIES)
 OPERATORS: Mapping[str, Entry] = _by_id(verifier_operators.ENTRIES)
