@@ -34,7 +34,8 @@ from specref.zoo import (
     total_variation_on,
 )
 from specref.zoo.entry import Stage
-from specref.zoo.standard import accept, bonus, printed
+from specref.zoo.standard import accept, printed
+from specref.zoo.standard import residual as bonus
 
 F = Fraction
 Law = dict[Tokens, Probability]

@@ -46,7 +46,6 @@ from specref.zoo.parts.standard import speculative
 from specref.zoo.sampling_parameters import WARPED_FIXTURES
 from specref.zoo.standard import (
     accept,
-    bonus,
     context,
     controls,
     draft,
@@ -79,7 +78,7 @@ def _by_id(*groups: Iterable[Entry]) -> Mapping[str, Entry]:
     return MappingProxyType(table)
 
 
-_STANDARD = (draft, accept, residual, bonus, randomness, context, length)
+_STANDARD = (draft, accept, residual, randomness, context, length)
 MUTANTS: Mapping[str, Entry] = _by_id(*(file.ENTRIES for file in _STANDARD))
 CONTROLS: Mapping[str, Entry] = _by_id(controls.ENTRIES)
 OPERATORS: Mapping[str, Entry] = _by_id(verifier_operators.ENTRIES)
