@@ -49,7 +49,6 @@ from specref.zoo.standard import (
     context,
     controls,
     draft,
-    length,
     randomness,
     residual,
 )
@@ -78,7 +77,7 @@ def _by_id(*groups: Iterable[Entry]) -> Mapping[str, Entry]:
     return MappingProxyType(table)
 
 
-_STANDARD = (draft, accept, residual, randomness, context, length)
+_STANDARD = (draft, accept, residual, randomness, context)
 MUTANTS: Mapping[str, Entry] = _by_id(*(file.ENTRIES for file in _STANDARD))
 CONTROLS: Mapping[str, Entry] = _by_id(controls.ENTRIES)
 OPERATORS: Mapping[str, Entry] = _by_id(verifier_operators.ENTRIES)

@@ -6,7 +6,7 @@ from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.loop import Loop, Reseeded, complete, looped
-from specref.zoo.standard.length import without_eos
+from specref.zoo.standard.context import without_eos
 
 
 def forgetful(model: Model, tokens: int) -> Model:

@@ -12,9 +12,8 @@ from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Verification, argmax, one_hot, sampled, speculative
-from specref.zoo.standard.context import lagging
+from specref.zoo.standard.context import P_MIN, lagging
 from specref.zoo.standard.draft import SHARP
-from specref.zoo.standard.length import P_MIN
 
 HALF = Fraction(1, 2)
 
