@@ -29,7 +29,7 @@ def test_the_rules_that_say_so_have_published_vectors() -> None:
     assert published == {name for name, rule in RULES.items() if rule.vectors}
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=str)
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_what_is_printed_is_in_the_zoo_as_a_variant_of_its_rule(rule: Rule) -> None:
     assert {ALL[name].rule for name in rule.printed} <= {rule.name}
 
