@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from proofs_tests.claims.test_tables import table
 from proofs_tests.helpers.bugs import planted
+from proofs_tests.helpers.printed_tables import table
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
 from specref.contrib.speed.speedup import (

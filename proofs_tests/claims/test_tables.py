@@ -5,20 +5,16 @@ A printed figure agrees if some values that round to the figures it follows from
 rounds to it.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from proofs_tests.helpers.printed_tables import TABLES, table
 from proofs_tests.pages import claims
 
-TABLES = json.loads(
-    (Path(__file__).parents[2] / "fixtures" / "printed_tables.json").read_text(encoding="utf-8")
-)
 TASKS = ("chat", "code")
 HETEROGENEOUS = {
     "Phi-3.5-mini-instruct",
@@ -58,11 +54,6 @@ def near(printed: str, digits: int | None = None) -> Near:
     plain = printed.replace(",", "")
     half = 0.5 * 10.0 ** -(len(plain.partition(".")[2]) if digits is None else digits)
     return Near(float(plain) - half, float(plain) + half)
-
-
-def table(name: str) -> list[dict[str, str]]:
-    columns = TABLES[name]["columns"]
-    return [dict(zip(columns, map(str, row), strict=True)) for row in TABLES[name]["rows"]]
 
 
 def benchmarks() -> Iterator[Checked]:

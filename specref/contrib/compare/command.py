@@ -93,7 +93,7 @@ def compare_command(
     Examples:
       specref compare spec.jsonl plain.jsonl
       specref compare spec.jsonl.gz plain.jsonl.gz --max-tokens 16
-      specref compare spec.jsonl --model ./my-model --temperature 0.7 --time-limit 300
+      specref compare spec.jsonl --model ./my-model --temperature 0.7
     """
     from specref.contrib.compare.checking import Judging, judged, read_file
     from specref.contrib.compare.records import STDIN
