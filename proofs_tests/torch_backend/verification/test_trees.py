@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
 import torch
 from torch import Tensor
 
@@ -42,8 +45,6 @@ from specref.torch_backend import (
     verify_tree,
 )
 from specref.torch_backend.validation import NO_DRAFT
-
-pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
@@ -193,9 +194,6 @@ def test_inputs_are_not_changed(rule: str) -> None:
         blocks(rule, given, batch().coins)
         for one, other in zip((*given, *batch().coins[:2]), before, strict=True):
             assert torch.equal(one.nan_to_num(9), other.nan_to_num(9))
-
-
-pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 
 NAN = torch.nan
