@@ -46,7 +46,6 @@ from specref.torch_backend import (
 )
 from specref.torch_backend.validation import NO_DRAFT
 
-
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 SIZE = 6
 
