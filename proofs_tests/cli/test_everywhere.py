@@ -42,7 +42,7 @@ def test_proved_is_0_and_says_for_what() -> None:
     assert "lossless for every p and q over 2 tokens" in result.output
     said = " ".join(result.output.split())
     assert "10 regions, 0 open, error of the identity tests <= 2^-126" in said
-    assert "Not tested: a second draft (--tokens 2 --lookahead 2)" in said
+    assert "--tokens 3 --lookahead 2" in said
 
 
 def test_lossy_is_1_with_a_witness_that_replays(tmp_path: Path) -> None:

@@ -143,6 +143,34 @@ def test_numbers_for_drafts_that_are_not_reached_are_not_those_of_the_residual()
     assert int(wrong["compared"].rpartition(":")[2]) == line_of(argmax_first)
 
 
+def stuck(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, generator: Any) -> Any:
+    import torch
+
+    rows, lookahead = draft_tokens.shape
+    tokens = torch.full((rows, lookahead + 1), -1)
+    for row in range(rows):
+        for i in range(lookahead + 1):
+            p, x = target_probs[row, i], int(draft_tokens[row, i]) if i < lookahead else -1
+            if x < 0:
+                tokens[row, i] = torch.multinomial(p, 1, generator=generator)
+                break
+            q = draft_probs[row, i]
+            if not torch.rand((), generator=generator, dtype=p.dtype) * q[x] < p[x]:  # here
+                tokens[row, i] = (p - q).argmax()
+                break
+            tokens[row, i] = x
+    return tokens, (tokens >= 0).sum(1)
+
+
+def test_the_seed_of_a_generator_is_no_number_that_the_code_draws() -> None:
+    """No number decides the token; the last one that the code itself draws is named."""
+    pytest.importorskip("torch")
+    (result,) = specref.check(stuck, one_hot=False, arrays="torch", only=["joint/probed"]).failures
+    wrong = result.evidence["decision"]
+    assert wrong["name"] == "residual[0]"
+    assert int(wrong["number"].rpartition(":")[2]) == line_of(stuck)
+
+
 def test_a_lossless_sampler_has_no_wrong_decision() -> None:
     report = specref.check(correct.verify, only=["joint/probed"])
     assert "decision" not in report.results[-1].evidence

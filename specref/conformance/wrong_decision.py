@@ -400,9 +400,8 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
     empty if all do."""
     for cell in cells:
         used = {one.number for one in cell.decisions}
-        drawn = ((n, one.call.where) for n, one in enumerate(cell.requests))
-        places = (where for n, where in drawn if n not in used and where != GIVEN)
-        vain = [place for place in map(short, places) if place != other]
+        places = (short(where) for n, where in _drawn(cell) if n not in used)
+        vain = [place for place in places if place != other]
         if vain:
             return vain[-1 if last else 0]
     return ""
@@ -410,8 +409,15 @@ def _unused(cells: Sequence[Cell], last: bool, other: str) -> str:
 
 def _last_drawn(cells: Sequence[Cell]) -> str:
     """Where the last number of a path is drawn; empty if there is none."""
-    drawn = ([r.call.where for r in one.requests if r.call.where != GIVEN] for one in cells)
+    drawn = ([where for _, where in _drawn(one)] for one in cells)
     return next((short(places[-1]) for places in drawn if places), "")
+
+
+def _drawn(cell: Cell) -> Iterator[tuple[int, str]]:
+    """The numbers that the code draws, and where: none that it is given, nor seeds of these."""
+    for number, one in enumerate(cell.requests):
+        if one.kind != "seed" and one.call.where != GIVEN:
+            yield number, one.call.where
 
 
 def _outcome(cell: Cell) -> Tokens:

@@ -24,12 +24,12 @@ FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
 NOT_SAID = (
     "Not tested: other numbers of tokens or drafts, contexts before the first draft, EOS.",
-    "Not tested: a second draft (--tokens 2 --lookahead 2), other numbers of tokens, contexts "
-    "before the first draft, EOS.",
+    "Not tested: a second draft, nor a residual after an accepted one (--tokens 3 --lookahead 2), "
+    "other numbers of tokens, contexts before the first draft, EOS.",
 )
 TWO_TOKENS = (
     "Over 2 tokens max(p - q, 0) has one token at most, so how it is drawn is not tested: "
-    "--tokens 3 tests it."
+    "--tokens 3 --lookahead {lookahead} tests it."
 )
 
 
@@ -51,7 +51,7 @@ def everywhere_document(
     if any(one.verdict == "lossless" for one in found):
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
         if any(len(one.target.tokens) == 2 and one.target == one.drafter for one in found):
-            parts.append(Prose(TWO_TOKENS, "dim"))
+            parts.append(Prose(TWO_TOKENS.format(lookahead=found[0].lookahead), "dim"))
     if found and (unseen is None or all(one.verdict != "lossless" for one in found)):
         parts.append(Prose(never_ran(unseen), "dim"))
     title = f"{name} under specref prove --everywhere"
