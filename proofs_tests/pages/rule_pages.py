@@ -25,6 +25,7 @@ from specref.zoo import ALL
 from specref.zoo.entry import Entry
 
 NO_DIFFERENCE = "in nothing that is known"
+EQUAL = "a draft token is accepted wherever p equals the distribution it is verified against"
 TEXTS = {
     "one": "the target's",
     "two": "any; nothing is drafted for a context that the draft model cannot spell",
@@ -43,9 +44,7 @@ def rule_page(rule: Rule) -> str:
         "the paper's words, read literally": as_printed(rule),
         "vocabulary of the draft model": TEXTS[rule.vocabularies],
         "lossless": is_lossless_said(rule),
-        "a verified draft token is accepted wherever p = q": "yes"
-        if rule.accepts_equals
-        else "no",
+        EQUAL: "yes" if rule.accepts_equals else "no",
         "may be declared under the contracts": ", ".join(told.contracts) or "none",
         "when to use it": f"{rule.when} [Choose](../../choose-an-algorithm.md)",
         "statements about it": rows_about(rule),

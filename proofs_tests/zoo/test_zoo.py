@@ -35,7 +35,7 @@ from specref.zoo import (
 )
 from specref.zoo.entry import Stage
 from specref.zoo.standard import accept, printed
-from specref.zoo.standard import residual as bonus
+from specref.zoo.standard import residual as wrong_residuals
 
 F = Fraction
 Law = dict[Tokens, Probability]
@@ -395,7 +395,7 @@ def test_printed_algorithm_5_crashes_on_a_perfect_drafter(lookahead: int) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        *(e.id for e in bonus.ENTRIES if e.stage == "bonus" and e.id != "bonus-always"),
+        *(e.id for e in wrong_residuals.ENTRIES if e.stage == "bonus" and e.id != "bonus-always"),
         "shared-u",
         "stale-q-row",
         "target-row-off-by-one",

@@ -55,7 +55,7 @@ COMPARED = (
     "Autoregressive decoding accepts no draft: every rule accepts at least as many. The published "
     "companion rule is lossy, and is not compared. Closed forms are those of W(x), the "
     "probability that the accepted drafts start with x, for each x up to the lookahead; those of "
-    "Table 3 (Timor et al. 2025) for each x of one token. The optimum of transport is the sum of "
+    "Table 2 (Timor et al. 2025) for each x of one token. The optimum of transport is the sum of "
     "W(x) over these."
 )
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}

@@ -7,9 +7,9 @@ it with min(1, p / mu), or, for exact match, with p. So position k after t_1 …
     sum_t (p mu)(t | t_<=k)              SLEM
 
 with mu = q (standard), q on T ∩ D (union), the same renormalised (TLI), psi (SLEM, SLRS):
-Timor et al. 2025, Table 3, extended to later positions and context-dependent models. Block
-verification accepts jointly: the first draft as standard does, and more of the later ones
-(`theory.block`).
+Timor et al. 2025, Table 2 (3 in the later edition), extended to later positions and models that
+depend on the context. Block verification accepts jointly: the first draft as standard does, and
+more of the later ones (`theory.block`).
 """
 
 import operator
@@ -71,7 +71,8 @@ def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int
 def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
     """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D.
 
-    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
+    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
+    `autoregressive`.
 
     Examples
     --------
@@ -88,7 +89,8 @@ def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 
 def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
     """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D, renormalised.
 
-    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
+    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
+    `autoregressive`.
     """
     mu = _by_token(target, drafter, context, lookahead, renormalised=True)
     return _lengths(target, context, mu)
@@ -97,7 +99,8 @@ def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1)
 def slem(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
     """P(number of accepted tokens = 0), P(= 1), … of exact match with mu = psi.
 
-    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
+    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
+    `autoregressive`.
     """
     psi = _psi(target, drafter, context, lookahead)
     return _lengths(target, context, psi.__getitem__, operator.mul)
@@ -112,8 +115,8 @@ def slrs(
 ) -> Lengths:
     """P(number of accepted tokens = 0), P(= 1), … with mu = psi, under a lookahead rule.
 
-    Timor et al. 2025, Table 3; the rule has its `ending` "residual". Other parameters, result and
-    errors as `autoregressive`.
+    Timor et al. 2025, Table 2 (3 in the later edition); the rule has its `ending` "residual".
+    Other parameters, result and errors as `autoregressive`.
     """
     psi = _psi(target, drafter, context, lookahead, rule)
     return _lengths(target, context, psi.__getitem__)

@@ -64,14 +64,14 @@ def shared(target: Model, drafter: Model) -> Probabilities:
 
 
 def of_shared(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """Table 3, union: min(p, q) of a token of both vocabularies."""
+    """Table 2, union: min(p, q) of a token of both vocabularies."""
     (token,) = text
     found: Probability = min(target.next_token(())[token], shared(target, drafter)[token])
     return found
 
 
 def of_renormalised(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """Table 3, TLI: min(p, q / sum of q over the tokens of both vocabularies)."""
+    """Table 2, TLI: min(p, q / sum of q over the tokens of both vocabularies)."""
     (token,) = text
     mu = shared(target, drafter)
     mu = normalise(mu) if mu.any() else mu
@@ -85,14 +85,14 @@ def psi_of(target: Model, drafter: Model, lookahead: int) -> Probabilities:
 
 
 def matched(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """Table 3, SLEM: p psi."""
+    """Table 2, SLEM: p psi."""
     (token,) = text
     found: Probability = target.next_token(())[token] * psi_of(target, drafter, lookahead)[token]
     return found
 
 
 def of_text(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """Table 3, SLRS: min(p, psi)."""
+    """Table 2, SLRS: min(p, psi)."""
     (token,) = text
     law = psi_of(target, drafter, lookahead)
     found: Probability = min(target.next_token(())[token], law[token])
@@ -134,7 +134,7 @@ DECLARED = (
     ("slem", "p psi"),
     ("slrs", "min(p, psi)"),
 )
-"""Rules, and what they accept: Timor et al. 2025, Table 3, and Sun et al. 2024."""
+"""Rules, and what they accept: Timor et al. 2025, Table 2, and Sun et al. 2024."""
 ONE_VOCABULARY = tuple(
     name for name, rule in RULES.items() if rule.same_vocabulary and rule.lossless
 )
