@@ -110,7 +110,16 @@ def test_g_5_unigram_code_rarely_agrees_on_the_first_token():
 
 
 def test_g_6_close_in_that_norm_is_not_the_same_next_distribution():
-    """It compares how likely two tokens are after each token, not what follows them."""
+    """It compares how likely two tokens are after each token, not what follows them.
+
+    First two tokens that the same follows, farther apart than any other pair; then two at
+    distance 0, which other tokens follow.
+    """
+    inputs, outputs = np.array([[1, 0], [1, 0], [0, 1]]), np.array([[1, 0], [-1, 0], [0, 1]])
+    logits, metric = inputs @ outputs.T, inputs.T @ inputs
+    assert (logits[0] == logits[1]).all()
+    gaps = {pair: outputs[pair[0]] - outputs[pair[1]] for pair in ((0, 1), (0, 2), (1, 2))}
+    assert [int(gap @ metric @ gap) for gap in gaps.values()] == [8, 3, 3]
     inputs = np.array([[1, 0], [0, 1], [1, 1]])
     outputs = np.array([[2, 1], [2, 1], [0, 3]])
     logits = inputs @ outputs.T
