@@ -329,9 +329,12 @@ def test_h4_3_theorem_4_1_and_when_it_is_strict():
     strict = total = 0
     for p, q in itertools.product(simplex(3, 5), simplex(4, 5)):
         shared_mass = q[0] + q[1]
-        if shared_mass:
-            pair = iid("a b t", p), iid("a b x y", q)
-            gain = RULES["tli"].acceptance_rate(*pair) - RULES["union"].acceptance_rate(*pair)
+        pair = iid("a b t", p), iid("a b x y", q)
+        ours, theirs = (RULES[name].acceptance_rate(*pair) for name in ("tli", "union"))
+        if not shared_mass:
+            assert ours == theirs == 0
+        else:
+            gain = ours - theirs
             improvable = any(0 < q[token] < p[token] for token in (0, 1))
             assert gain >= 0
             assert (gain > 0) == (shared_mass < 1 and improvable)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -346,6 +347,17 @@ def test_the_longest_tokens_of_qwen2_are_counted() -> None:
     assert all(one.forwards >= one.count > 0 for one in found)
     assert sum(one.count > 10**9 for one in found) == 221
     assert sum(one.forwards > 10**9 for one in found) == 221
+
+
+@pytest.mark.deep
+def test_medians_of_qwen2_by_length() -> None:
+    """Of all tokens that write text, by bytes."""
+    words = had("qwen2").by_bytes()
+    medians = [
+        median(spellings(word, words).count for word in words.tokens if len(word) == n)
+        for n in (4, 8, 16)
+    ]
+    assert medians == [7, 88, 7305]
 
 
 def test_random_tokens_of_qwen2_by_brute_force() -> None:
