@@ -17,6 +17,7 @@ PAIRS = ["gemma<-smollm2", "smollm2<-gemma"]
 OTHER_SETTINGS = [{"temperature": 0.7}, {"top_k": 50}, {"top_p": 0.9}]
 TWO_VOCABULARIES = ["union", "tli", "slem", "slrs"]
 PATHS = REAL["parts"]["speed"]["gemma<-smollm2, cpu, float32"]["paths"]
+OTHER_WAY = REAL["parts"]["speed"]["smollm2<-gemma, cpu, float32"]["paths"]
 
 
 def vocabularies(pair):
@@ -31,8 +32,8 @@ def first_drafts(pair, method, **changed):
     return row["figures"]["acceptance"][0]
 
 
-def tokens_and_passes(by, method, sampled):
-    (path,) = (p for p in PATHS if (p["by"], p["method"], p["sampled"]) == (by, method, sampled))
+def tokens_and_passes(by, method, sampled, paths=PATHS):
+    (path,) = (p for p in paths if (p["by"], p["method"], p["sampled"]) == (by, method, sampled))
     return path["tokens"], path["forwards"]
 
 
@@ -119,6 +120,16 @@ def test_r_6_tokens_a_pass_do_not_settle_which_temperature_keeps_more():
     assert tokens_and_passes("transformers", "TLI", True) == (96, 31)
     greedy = [tokens / passes for (tokens, passes), _ in found.values()]
     assert max(greedy) < 96 / 31
+    other = {
+        method: [tokens_and_passes("specref", method, x, OTHER_WAY) for x in (False, True)]
+        for method in TWO_VOCABULARIES
+    }
+    assert other == {
+        "union": [(96, 47), (96, 43)],
+        "tli": [(96, 47), (57, 28)],
+        "slem": [(96, 45), (51, 45)],
+        "slrs": [(96, 47), (96, 42)],
+    }
 
 
 def test_r_7_drafts_from_the_context_emit_more_than_one_token_a_call():
