@@ -101,7 +101,7 @@ PLANTED: dict[str, Callable[[dict[str, Any]], Any]] = {
         tests=["claims/test_timor.py::test_h5_2"]
     ),
     "G.1: true, with 0 tests": lambda x: first(x, "G.1").pop("tests"),
-    "T.6: true, with 0 tests": lambda x: first(x, "T.6").update(verdict="true"),
+    "T.7: true, with 0 tests": lambda x: first(x, "T.7").update(verdict="true"),
     "A Table 4: no row T.99": lambda x: x["timor"]["places"][1].update(rows=["T.99"]),
     "A Table 4: neither rows nor why there is none": lambda x: (
         x["timor"]["places"][1].clear() or x["timor"]["places"][1].update(place="A Table 4")
