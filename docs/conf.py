@@ -245,7 +245,8 @@ def in_full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     plots = list(doctree.findall(nodes.image)) if app.builder.format == "html" else []
     for plot in plots:
         if plot["uri"].endswith(".png"):
-            link = nodes.reference("", "", refuri=f"_images/{Path(plot['uri']).name}")
+            up = "../" * docname.count("/")
+            link = nodes.reference("", "", refuri=f"{up}_images/{Path(plot['uri']).name}")
             plot.replace_self(link)
             link += plot
 

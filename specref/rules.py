@@ -170,7 +170,7 @@ RULES: Mapping[str, Rule] = _table(
         vectors=True,
         formula="t[y] = q[y] / sum(q[z] for z in T & D)\nA = A * min(1, p[x] / t[x])",
         when="For two vocabularies that share most of what is drafted.",
-        differs=f"q' is defined on shared tokens; an empty intersection drafts nothing; {BONUS}",
+        differs=f"q' is on shared tokens; drafts nothing where q has no mass there; {BONUS}",
     ),
     Rule(
         "slem",

@@ -194,7 +194,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     ("rule", "formula", "budget", "code"),
     [
         ("tli", "min(p, q), 0 for what the draft model lacks", "20", 1),
-        ("union", "min(p, q / sum of q over both vocabularies)", "20", 1),
+        ("union", "min(p, q / sum of q over shared tokens)", "20", 1),
         ("union", "min(p, q), 0 for what the draft model lacks", "20", 0),
         ("union", "min(p, q), 0 for what the draft model lacks", "1e-9", 2),
     ],

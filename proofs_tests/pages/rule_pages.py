@@ -16,7 +16,7 @@ from proofs_tests.pages.pictures.svg import THEMES
 from proofs_tests.pages.toy import LOOKAHEAD, pair, toy
 from proofs_tests.pages.typeset import indexed, latex, symbols
 from specref import Model, is_lossless
-from specref.chance import exact_distribution, shown
+from specref.chance import Traced, exact_distribution, shown
 from specref.report.listing import listing_of
 from specref.report.listing import rules as listed_rules
 from specref.rule import Rule
@@ -76,7 +76,8 @@ def formula(rule: Rule) -> str:
     """The acceptance formula of a rule, typeset, with its symbols."""
     lines = "\n\n".join(f"$$\n{line}\n$$" for line in latex(rule.formula))
     named = [("$A_i$" if indexed(rule.formula) else "$A$", given(rule))]
-    named += [(f"${told}$", what) for told, what in symbols(rule.formula)]
+    for told, what in symbols(rule.formula):
+        named += [(f"${told}$", f"one of the {what_is_verified(rule)}" if told == "x" else what)]
     symbol_rows = rows_of(("symbol", "meaning"), iter(named))
     return f"## Acceptance formula\n\n{symbol_rows}\n{lines}\n\n{CHECKED}\n"
 
@@ -95,10 +96,16 @@ def given(rule: Rule) -> str:
         return "its mean is the probability that $x_1 y_1$ or $x_2 y_2$ is accepted"
     if indexed(rule.formula):
         return (
-            "the probability that the first i draft tokens are accepted, given these; "
-            "$A_0 = 1$, and p, q and x are those of position i"
+            f"the probability that the first i {what_is_verified(rule)} are accepted, given "
+            "these; $A_0 = 1$, and p, q, psi and x are those of position i, after those before it"
         )
     return "the probability that a draft token of the position is accepted, given what is below"
+
+
+def what_is_verified(rule: Rule) -> str:
+    """Whose tokens a rule accepts or rejects."""
+    by_text = rule.vocabularies == "two by text"
+    return "target tokens of the drafted text" if by_text else "draft tokens"
 
 
 def as_printed(rule: Rule) -> str:
@@ -223,9 +230,15 @@ and a total variation of {proof.total_variation} between the completed block and
 
 
 def expected_tokens(rule: Rule, target: Model, drafter: Model) -> Any:
-    """The mean length of a block, by all random paths."""
-    law = exact_distribution(lambda chance: rule.step(target, drafter, (), LOOKAHEAD, chance))
-    return sum(len(block) * mass for block, mass in law.items())
+    """The mean length of a block, by all random paths; without tokens that it owes later ones."""
+
+    def program(chance: Any) -> tuple[int, int]:
+        traced = Traced(chance)
+        block = rule.step(target, drafter, (), LOOKAHEAD, traced)
+        return len(block), sum(step.site == "modified" for step in traced.steps)
+
+    law = exact_distribution(program)
+    return sum((length - owed) * mass for (length, owed), mass in law.items())
 
 
 def acceptance(rule: Rule) -> str:

@@ -104,7 +104,7 @@ def test_answers_that_are_open_or_unknown_are_no_pass() -> None:
     ("question", "headline", "kind", "code"),
     [
         (None, "All 1 questions are decided", "good", 0),
-        ("min(p, q / sum of q over both vocabularies)", "1 closed forms are refuted", "bad", 1),
+        ("min(p, q / sum of q over shared tokens)", "1 closed forms are refuted", "bad", 1),
     ],
 )
 def test_which_rule_accepts_more_is_a_page(

@@ -58,6 +58,10 @@ COMPARED = (
     "Table 2 (Timor et al. 2025) for each x of one token. The optimum of transport is the sum of "
     "W(x) over these."
 )
+COUNTED = (
+    "Every token of a block but the last counts as an accepted draft: a rule that may end a block "
+    "with a draft is not compared rightly."
+)
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
 
@@ -78,6 +82,8 @@ def comparison_document(
                 parts.append(Prose(f"  whether {name} is lossless was not asked"))
         parts += [_bars(left, right, one, gap) for gap in (one.more, one.less) if gap]
     parts += [Prose(f"not applicable to {one}") for one in left_out]
+    if found and found[0].iterations == 1:
+        parts.append(Prose(COUNTED, "dim"))
     verdict = "; ".join(headlines) or "Nothing was compared"
     return Document(f"{left} against {right}", kind, verdict, parts, [Prose(ABOUT, "dim")])
 

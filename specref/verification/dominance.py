@@ -117,20 +117,20 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "the least of q(x_1 … x_j) p(x_{j+1} … x_k)": Formula(jointly, LONGEST),
         "the lesser of p(x) and q(x)": Formula(greedily, LONGEST),
         "min(p, q), 0 for what the draft model lacks": Formula(of_shared),
-        "min(p, q / sum of q over both vocabularies)": Formula(of_renormalised),
+        "min(p, q / sum of q over shared tokens)": Formula(of_renormalised),
         "p psi": Formula(matched),
         "min(p, psi)": Formula(of_text),
-        "the optimum of transport": Formula(transported, total=True),
+        "the optimum of transport of the first draft": Formula(transported, total=True),
         OPTIMUM_OF_TWO: Formula(transported_of_two, total=True),
     }
 )
 DECLARED = (
     ("standard", "the product of min(p, q)"),
-    ("standard", "the optimum of transport"),
+    ("standard", "the optimum of transport of the first draft"),
     ("block", "the least of q(x_1 … x_j) p(x_{j+1} … x_k)"),
     ("greedy-block", "the lesser of p(x) and q(x)"),
     ("union", "min(p, q), 0 for what the draft model lacks"),
-    ("tli", "min(p, q / sum of q over both vocabularies)"),
+    ("tli", "min(p, q / sum of q over shared tokens)"),
     ("slem", "p psi"),
     ("slrs", "min(p, psi)"),
 )

@@ -35,12 +35,16 @@ def vocabularies() -> Drawing:
         for name in first_token()
     }
     drawing = Drawing(
-        "Two vocabularies, four rules. Of the first token that they submit, these accept: "
-        + ", ".join(f"{name} {rate}" for name, rate in rates.items())
-        + ".",
+        f"Two vocabularies, {LOOKAHEAD} draft tokens. Of the first token that a rule submits it "
+        "accepts: " + ", ".join(f"{name} {rate}" for name, rate in rates.items()) + ".",
         height=140 + 2 * HIGH,
     )
-    drawing.text(20, 32, "One pair, two vocabularies: what each rule accepts", bold=True)
+    drawing.text(
+        20,
+        32,
+        f"Two vocabularies, {LOOKAHEAD} draft tokens: what each rule accepts first",
+        bold=True,
+    )
     for y, name, vocabulary, row in ((58, "p", OWN, P), (80, "q", OTHER, Q)):
         law = ", ".join(f"{t} {x}" for t, x in zip(vocabulary.tokens, row, strict=True))
         whose = "target" if name == "p" else "draft model"
