@@ -54,8 +54,28 @@ def test_exchanged_texts_change_no_table_and_no_distance():
     assert (found, distances) == all_counted(*other)
 
 
-def numbered_by_side(sides, number):
+def test_whole_texts_have_one_number_exactly_if_they_are_equal():
+    """Of a pair the first number tells nothing of sides; beginnings are texts of their own."""
+    rng = np.random.default_rng(2)
+    rows = [[rng.integers(0, 2, rng.integers(1, 5)).tolist() for _ in EVERY] for _ in (0, 1)]
+    sides = []
+    for one in rows:
+        starts = np.concatenate([[0], np.cumsum([*map(len, one)])])
+        tokens = np.concatenate(one)
+        ended = [None] * PAIRS
+        sides.append(side_of(Texts("t", tokens, starts, PROMPTS, [], ended, None, 0), EVERY))
+    found = np.stack(features._whole(tuple(sides)))
+    first = {}
+    for pair, both in enumerate(zip(*rows, strict=True)):
+        for text, number in zip(both, found[:, pair].tolist(), strict=True):
+            assert first.setdefault(tuple(text), number) == number
+            assert number // 2 <= pair
+    assert len({*first.values()}) == len(first) == 2 + 4 + 8 + 16
+
+
+def numbered_by_side(sides):
     """All texts of one side first."""
+    number = len(sides[0].lengths)
     known, found = {}, np.empty((2, number), dtype=np.int64)
     for index, side in enumerate(sides):
         ends = side.lengths.cumsum()

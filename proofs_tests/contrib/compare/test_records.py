@@ -5,7 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from specref.cli import main
+from specref.contrib.compare import command
 from specref.contrib.compare.pairing import paired
 from specref.contrib.compare.records import read_texts
 
@@ -47,6 +50,9 @@ WRONG = {
     "logprobs = 1: expected 2 numbers": {"token_ids": [1, 2], "logprobs": [-1]},
     r"logprobs\[0\] = 0.5": {"token_ids": [1], "logprobs": [0.5]},
     r"logprobs\[0\] = -inf": '{"token_ids": [1], "logprobs": [-Infinity]}',
+    r"logprobs\[1\] = nan": '{"token_ids": [1, 2], "logprobs": [-1, NaN]}',
+    r"logprobs\[0\] = -1000": {"token_ids": [1], "logprobs": [-(10**400)]},
+    r"logprobs\[1\] = False": {"token_ids": [1, 2], "logprobs": [-1, False]},
     r"prompt_token_ids = 5": {"token_ids": [1], "prompt_token_ids": 5},
     "finish_reason = 3": {"token_ids": [1], "finish_reason": 3},
 }
@@ -128,3 +134,30 @@ def test_what_a_cut_text_ended_by_depends_on_its_tokens_alone(tmp_path):
     assert ended[0].endings == ended[1].endings == ["length"]
     unchanged = read_texts(written(tmp_path / "t", {"token_ids": [1], "finish_reason": "stop"}))
     assert unchanged.cut(2).endings == ["stop"]
+
+
+def test_a_large_second_file_is_read_in_a_process_of_its_own(tmp_path, monkeypatch):
+    files = [
+        written(tmp_path / name, *({"token_ids": [i % 3], "logprobs": [-1]} for i in range(90)))
+        for name in ("spec.jsonl", "plain.jsonl")
+    ]
+    told = CliRunner().invoke(main, ["compare", *files]).output
+    monkeypatch.setattr(command, "LARGE", 0)
+    monkeypatch.setattr(command, "cores", lambda: 2)
+    monkeypatch.setattr(command, "worker_processes", pools := Pools(command.worker_processes))
+    assert CliRunner().invoke(main, ["compare", *files]).output == told
+    written(tmp_path / "plain.jsonl", {"token_ids": []})
+    wrong = CliRunner().invoke(main, ["compare", *files])
+    assert "plain.jsonl:1: token_ids is empty" in wrong.output
+    assert pools.asked == [2, 2]
+
+
+class Pools:
+    """Starts processes, and notes how many were asked for."""
+
+    def __init__(self, start):
+        self.start, self.asked = start, []
+
+    def __call__(self, count):
+        self.asked.append(count)
+        return self.start(count)

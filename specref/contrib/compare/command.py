@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from rich.console import Group
 
+from specref.cli.cluster import cores, worker_processes
 from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.options import json_option, verbosity
 from specref.contrib.compare.asking import logprobs_option
@@ -16,8 +17,11 @@ from specref.statistics.campaign.levels import ALPHA
 
 if TYPE_CHECKING:
     from specref.contrib.compare.by_model import ByModel
-    from specref.contrib.compare.checking import Judging
-    from specref.contrib.compare.records import Texts
+    from specref.contrib.compare.checking import File, Judging
+    from specref.contrib.compare.records import Encode, Texts
+
+LARGE = 2**25
+"""Bytes that take some seconds to read; unpacked ones are more."""
 
 
 @click.command("compare")
@@ -95,7 +99,7 @@ def compare_command(
       specref compare spec.jsonl.gz plain.jsonl.gz --max-tokens 16
       specref compare spec.jsonl --model ./my-model --temperature 0.7
     """
-    from specref.contrib.compare.checking import Judging, judged, read_file
+    from specref.contrib.compare.checking import Judging, judged
     from specref.contrib.compare.records import STDIN
     from specref.contrib.compare.report import checked_report, model_record, model_report
     from specref.contrib.real_models.settings import Setting
@@ -108,9 +112,8 @@ def compare_command(
     setting = Setting(temperature, top_k, top_p)
     alpha /= 2 if plain is not None and model is not None else 1  # two verdicts share it
     judging = Judging(alpha, within, logprob_tolerance, seed, setting, logprobs)
-    files = [
-        read_file(path, judging, vocab_size, encode) for path in (spec, plain) if path is not None
-    ]
+    paths = [path for path in (spec, plain) if path is not None]
+    files = _read(paths, judging, vocab_size, encode)
     if max_tokens is not None:
         files = [replace(one, texts=one.texts.cut(max_tokens)) for one in files]
     codes, parts, heads = set(), [], []
@@ -135,6 +138,26 @@ def compare_command(
     if json_file:
         write_json(json_file, as_json(records))
     leave(VIOLATED if VIOLATED in codes else max(codes))
+
+
+def _read(
+    paths: list[str], judging: "Judging", vocabulary: int | None, encode: "Encode | None"
+) -> "list[File]":
+    """The files; the second of two large ones in a process of its own."""
+    from specref.contrib.compare.checking import read_file
+
+    first, *rest = paths
+    apart = rest and encode is None and all(map(_is_large, paths))
+    with worker_processes(min(cores(), 2) if apart else 1) as pool:
+        if pool is None:
+            return [read_file(path, judging, vocabulary, encode) for path in paths]
+        second = pool.submit(read_file, rest[0], judging, vocabulary)
+        return [read_file(first, judging, vocabulary), second.result()]
+
+
+def _is_large(path: str) -> bool:
+    """Whether reading takes longer than starting a process; not of standard input, or of pipes."""
+    return Path(path).is_file() and Path(path).stat().st_size >= LARGE
 
 
 def _by_model(

@@ -28,7 +28,7 @@ PART = 10
 """Bounds choose what they are about from every tenth pair, and are computed on the others."""
 RARE = 0.1
 """Rare tokens are the least frequent ones that make up this share of all."""
-ROWS = 8_192  # of a dense block of pairs by cells
+ROWS = 1_024  # of a dense block of pairs by cells: one of a megabyte stays in a core's cache
 Ints: TypeAlias = NDArray[np.integer[Any]]
 """Of 32 bits where there is one for each token of millions of texts."""
 
@@ -103,7 +103,7 @@ class Table:
         if self.once:
             one, other = self.cells
             apart = one != other
-            codes = one[apart] * size + other[apart]
+            codes = one[apart].astype(np.int64) * size + other[apart]
             cross = np.bincount(codes, minlength=size * size).reshape(size, size)
             diagonal = sum(np.bincount(cells[apart], minlength=size) for cells in self.cells)
             return np.asarray(np.diag(diagonal) - cross - cross.T, dtype=np.float64)
@@ -122,8 +122,8 @@ class Table:
             rows = np.zeros(ROWS * size, dtype=np.float32)  # counts of a text are small integers
             for sign, pairs, cells, cut in zip((1, -1), self.pairs, self.cells, cuts, strict=True):
                 part = slice(cut[block], cut[block + 1])
-                codes = (pairs[part] - start) * size + cells[part]
-                rows += sign * np.bincount(codes, minlength=ROWS * size)
+                codes = (pairs[part].astype(np.intp) - start) * size + cells[part]
+                np.add.at(rows, codes, np.float32(sign))
             yield rows.reshape(ROWS, size)
 
 
@@ -166,7 +166,8 @@ def commonest(codes: Sequence[Ints], most: int) -> Ints:
 
 def lumped(codes: Ints, kept: Ints) -> Ints:
     """The places of codes among those that are kept; len(kept) for all others."""
-    cell = np.full(int(max(codes.max(initial=0), kept.max(initial=0))) + 1, len(kept))
+    longest = int(max(codes.max(initial=0), kept.max(initial=0))) + 1
+    cell = np.full(longest, len(kept), dtype=np.int32)
     cell[kept] = np.arange(len(kept))
     return cell[codes]
 
@@ -273,7 +274,7 @@ def _of_texts(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
     yield Counted(
         "whole texts",
         (every, every),
-        _whole(sides, number),
+        _whole(sides),
         lambda code: f"the text of pair {code // 2 + 1}",
         once=True,
     )
@@ -281,28 +282,43 @@ def _of_texts(sides: tuple[Side, Side], number: int) -> Iterator[Counted]:
 
 def _after(side: Side, few: Ints, span: int) -> Ints:
     """A token and the one before it, as one number."""
-    before = np.concatenate([[0], few[:-1] + 1])
+    before = np.empty_like(few)
+    before[1:] = few[:-1] + 1
     before[side.position == 0] = 0
     return np.asarray(before * span + few)
 
 
-def _whole(sides: tuple[Side, Side], number: int) -> Codes:
+def _whole(sides: tuple[Side, Side]) -> Codes:
     """A number for each text, the same for equal ones, that does not tell whose it is.
 
     Of a pair the lesser text is numbered first, whichever side it is on.
     """
-    ends = [side.lengths.cumsum() for side in sides]
-    known: dict[bytes, int] = {}
-    found = np.empty((2, number), dtype=np.int64)
-    for pair in range(number):
-        keys = [
-            side.token[end[pair] - side.lengths[pair] : end[pair]].tobytes()
-            for side, end in zip(sides, ends, strict=True)
-        ]
-        for rank, key in enumerate(sorted(keys)):
-            known.setdefault(key, 2 * pair + rank)
-        found[:, pair] = [known[key] for key in keys]
-    return found[0], found[1]
+    kinds = _kinds(sides)
+    in_turn = np.sort(kinds, axis=0).T.ravel()
+    _, first, inverse = np.unique(in_turn, return_index=True, return_inverse=True)
+    numbered = np.empty(int(kinds.max()) + 1, dtype=np.int32)
+    numbered[in_turn] = first[inverse]
+    return numbered[kinds[0]], numbered[kinds[1]]
+
+
+def _kinds(sides: tuple[Side, Side]) -> Ints:
+    """A number for each text of both sides, shape (2, pairs): the same for equal texts alone."""
+    token = np.concatenate([side.token for side in sides])
+    lengths = np.concatenate([side.lengths for side in sides])
+    starts = lengths.cumsum() - lengths
+    span = int(token.max()) + 2
+    kind, used = np.zeros(len(lengths), dtype=np.int64), 1
+    rows, position = np.arange(len(lengths)), 0
+    while len(rows):  # only texts with a beginning in common are read on
+        going = lengths[rows] > position
+        codes = kind[rows] * span
+        codes[going] += token[starts[rows[going]] + position] + 1
+        _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+        kind[rows] = used + inverse
+        used += len(counts)
+        rows = rows[going & (counts[inverse] > 1)]
+        position += 1
+    return kind.reshape(2, -1)
 
 
 def by_prompt(sides: tuple[Side, Side], pairs: Pairs, ids: Ints) -> list[Table]:
@@ -385,7 +401,7 @@ def _likeliest(
 
 def _at(side: Side, position: int, number: int) -> Ints:
     """One more than the token of each text at a position, 0 after its end."""
-    found = np.zeros(number, dtype=np.int64)
+    found = np.zeros(number, dtype=np.int32)
     here = side.position == position
     found[side.pair[here]] = side.token[here] + 1
     return found

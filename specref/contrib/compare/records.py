@@ -19,9 +19,12 @@ from specref.arrays import Floats, Ints
 
 GZIP = b"\x1f\x8b"
 LARGEST = 2**31 - 1
+LOWEST = -sys.float_info.max
 SPELLED = 2_000
 STDIN = "-"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
+DECODE = json.JSONDecoder().decode
+"""As json.loads, without its choice of options for each line."""
 Encode = Callable[[str], list[int]]
 Hear = Callable[[int, Mapping[str, Any]], None]
 
@@ -161,7 +164,7 @@ class _Reader:
     def add(self, number: int, line: str) -> None:
         """One record."""
         try:
-            record = json.loads(line)
+            record = DECODE(line)
         except (ValueError, RecursionError) as error:
             raise self.wrong(number, f"{error}: a line that was cut short?") from None
         if not isinstance(record, dict):
@@ -170,7 +173,8 @@ class _Reader:
         if not isinstance(prompt, (str, int)) or isinstance(prompt, bool):
             raise self.wrong(number, f"prompt_id = {prompt!r}: expected a string or a number")
         index = self.ids.setdefault(str(prompt), len(self.ids))
-        self._add_context(number, str(prompt), record)
+        if "prompt" in record or "prompt_token_ids" in record:
+            self._add_context(number, str(prompt), record)
         seed = record.get("seed")
         if seed is not None:
             if not isinstance(seed, (str, int)):
@@ -187,7 +191,7 @@ class _Reader:
         self.tokens.extend(ids)
         self.starts.append(len(self.tokens))
         self.prompts.append(index)
-        self.endings.append(ending)
+        self.endings.append(ending and sys.intern(ending))
         text = record.get("text")
         if isinstance(text, str) and len(self.spelled) < SPELLED:
             self.spelled.setdefault(text, tuple(ids))
@@ -246,13 +250,15 @@ class _Reader:
             raise self.wrong(
                 number, f"logprobs = {count}: expected {tokens} numbers, one for each token"
             )
+        numbers = {*map(type, given)} <= {int, float} and LOWEST <= min(given) <= max(given) <= 0
+        if numbers and not math.isnan(sum(given)):  # min and max may pass over NaN
+            self.logprobs.extend(given)
+            return
         for place, one in enumerate(given):
-            is_number = isinstance(one, (int, float)) and not isinstance(one, bool)
-            if not is_number or not -math.inf < one <= 0:
+            if type(one) not in (int, float) or not LOWEST <= one <= 0:
                 raise self.wrong(
                     number, f"logprobs[{place}] = {one!r}: expected a finite number, at most 0"
                 )
-        self.logprobs.extend(given)
 
     def wrong(self, number: int, what: str) -> ValueError:
         """The error of a line."""

@@ -131,6 +131,8 @@ class Reported:
         if logs is None and lists is None and not told:
             return
         self.texts += 1
+        if lists is None and not told:
+            return
         ids = record["token_ids"]
         if lists is not None:
             if not isinstance(lists, list) or len(lists) != len(ids):

@@ -48,7 +48,9 @@ class Drafts:
         if isinstance(record.get("seconds"), (int, float)):
             self.tokens += len(record["token_ids"])
             self.seconds += record["seconds"]
-        self.units |= {str(record.get("unit", "ids"))} - {"nothing"}
+        unit = str(record.get("unit", "ids"))
+        if unit != "nothing":
+            self.units.add(unit)
 
 
 @dataclass(frozen=True)
