@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -87,7 +88,7 @@ def pretending() -> Iterator[None]:
             patch.setattr(module, name, 4)
         if find_spec("triton"):
             fused = import_module("specref.torch_backend.fused")
-            patch.setattr(fused, "launch", launched)
+            patch.setattr(fused, "launch", partial(launched, fused.launch))
             patch.setattr(fused, "SPLITS", 2)  # of the interpreter each program takes its time
         try:
             yield
@@ -106,10 +107,10 @@ def with_index(module: torch.nn.Module, where: Any, *others: Any) -> torch.nn.Mo
     return moved(module, PRETENDED if where == "cuda" else where, *others)
 
 
-def launched(kernel: Any, grid: Any, device: torch.device, *given: Any, **constants: Any) -> None:
+def launched(
+    launch: Any, kernel: Any, grid: Any, device: torch.device, *given: Any, **constants: Any
+) -> None:
     """A launch of a kernel on the device, which is interpreted on what its tensors hold."""
-    from specref.torch_backend.fused import launch
-
     if device.type != "cuda":
         raise ValueError(f"tensors are on {device}: expected cuda")
     launch(kernel, grid, CPU, *map(here_of, given), **constants)

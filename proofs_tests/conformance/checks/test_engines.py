@@ -497,7 +497,8 @@ def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:
         short = engine(Speculating(lookahead=1), tokens=2, **known)  # few texts show much
         judged(short, trials=10)  # imports
         started = time.process_time()
-        report = judged(short, detect_tv=None, seconds=0.5)
+        # On a busy machine half a second of work.
+        report = judged(short, detect_tv=None, seconds=2)
         assert time.process_time() - started < 5
         assert report.exit_code == 0
         assert "on its prompts TV ≥" in report.verdict
