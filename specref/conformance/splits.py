@@ -70,6 +70,9 @@ BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
 FOR_ALL = "are not independent: as many random numbers are drawn for two of them as for one"
 SHARED = "are not independent: one random number decides in two of them"
+ROWS = "rows"
+"""What a decision is named that is not one of a row."""
+ELSEWHERE = "; traced at other p and q than those below"
 Found = TypeVar("Found")
 LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
 
@@ -237,7 +240,10 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
         return report
     more: dict[str, Any] = {"split": found.evidence} if found.text else {}
     if found.decision is not None:
-        more["decision"] = {**asdict(found.decision), "text": str(found.decision)}
+        decided = found.decision
+        if decided.name != ROWS:
+            decided = replace(decided, said=f"{decided.said}{ELSEWHERE}")
+        more["decision"] = {**asdict(decided), "text": str(decided)}
     # A chain tells more than siblings, of which an earlier one decides what a later one gets.
     chain = judge.contract.trees and ALONE.name in found.wrong
     evidence = {**shown.evidence, **more} if chain else {**more, **shown.evidence}
@@ -299,7 +305,7 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
             return Tried(TOGETHER, None)
         if found.uninterpreted:
             number = in_time(partial(drawn_for_all, asked.batch, judge), judge, until)
-            decision = WrongDecision("rows", asked.drafts, FOR_ALL, number=number or "")
+            decision = WrongDecision(ROWS, asked.drafts, FOR_ALL, number=number or "")
             return Tried(TOGETHER, True if number else None, decision)
         joint = {_two(both): mass for both, mass in found.distribution.items()}
         first: dict[Tokens, float] = {}
@@ -310,7 +316,7 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
         apart = (abs(joint.get((x, y), 0.0) - first[x] * second[y]) for x in first for y in second)
         if sum(apart) / 2 > EXACT + 3 * found.error_bound:
             lines = shared(found, _two)
-            decision = WrongDecision("rows", asked.drafts, SHARED, *lines) if lines else None
+            decision = WrongDecision(ROWS, asked.drafts, SHARED, *lines) if lines else None
             return Tried(TOGETHER, True, decision)
     return Tried(TOGETHER, False)
 
