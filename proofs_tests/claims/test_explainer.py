@@ -293,7 +293,8 @@ def test_l_12_rounding_makes_residuals_of_nothing():
         reachable += bool((p < q).any() and mass > 0)
     assert reachable > 20
     p, q = np.array([0.5, np.nextafter(0.5, 0)]), np.array([0.5, 0.5])
-    assert p.sum() == 1 and p[1] / q[1] <= 1 - 2**-53  # the largest uniform rejects
+    assert p.sum() == 1
+    assert p[1] / q[1] <= 1 - 2**-53  # the largest uniform rejects
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="NaN"):
         np.random.default_rng(1).choice(2, p=np.maximum(0, p - q) / np.maximum(0, p - q).sum())
 
