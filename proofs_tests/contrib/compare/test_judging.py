@@ -168,7 +168,8 @@ def test_the_command_says_where_and_leaves_with_a_code(tmp_path):
     assert max(map(len, result.output.splitlines())) <= 80
     record = json.loads((tmp_path / "r").read_text())
     assert (record["verdict"], record["pairs"]) == ("LOSSY", 2_500)
-    assert CliRunner().invoke(main, ["compare", plain, plain]).exit_code == 2
-    same = ["compare", plain, plain, "--within", "0.5", "--max-tokens", "2", "-q"]
+    again = lines(tmp_path / "again.jsonl", rng.choice(TOKENS, (2_500, LENGTH)))
+    assert CliRunner().invoke(main, ["compare", plain, again]).exit_code == 2
+    same = ["compare", plain, again, "--within", "0.5", "--max-tokens", "2", "-q"]
     assert CliRunner().invoke(main, same).exit_code == 0
     assert CliRunner().invoke(main, ["compare", "-", "-"]).exit_code == 2

@@ -152,6 +152,44 @@ def test_a_large_second_file_is_read_in_a_process_of_its_own(tmp_path, monkeypat
     assert pools.asked == [2, 2]
 
 
+RECORD = {"token_ids": [1]}
+WRONG_EXTRAS = {
+    "faults = 3: expected a list": {**RECORD, "faults": 3},
+    "drafted = -3: expected a number of tokens": {**RECORD, "drafted": -3},
+    "drafted = True: ": {**RECORD, "drafted": True},
+    "drafted = '3': ": {**RECORD, "drafted": "3"},
+}
+
+
+@pytest.mark.parametrize("message", WRONG_EXTRAS)
+def test_what_a_record_says_besides_its_text_is_named_with_its_line(tmp_path, message):
+    wrong = written(tmp_path / "wrong.jsonl", RECORD, WRONG_EXTRAS[message])
+    right = written(tmp_path / "right.jsonl", RECORD)
+    told = CliRunner().invoke(main, ["compare", wrong, right])
+    assert f"wrong.jsonl:2: {message}" in told.output
+    assert told.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--temperature=-1", "--temperature=nan", "--top-p=2", "--logprob-tolerance=nan", "--seed=-1"],
+)
+def test_numbers_that_mean_nothing_are_refused(tmp_path, option):
+    files = [written(tmp_path / name, RECORD) for name in ("spec.jsonl", "plain.jsonl")]
+    told = CliRunner().invoke(main, ["compare", *files, option])
+    assert option.partition("=")[0] in told.output
+    assert "expected" in told.output or "range" in told.output
+
+
+def test_a_file_is_not_compared_with_itself(tmp_path):
+    one = written(tmp_path / "one.jsonl", RECORD)
+    (tmp_path / "link.jsonl").symlink_to(one)
+    for other in (one, str(tmp_path / "link.jsonl")):
+        told = CliRunner().invoke(main, ["compare", one, other])
+        assert "are one file: expected texts of two systems" in told.output
+        assert told.exit_code == 2
+
+
 class Pools:
     """Starts processes, and notes how many were asked for."""
 

@@ -39,7 +39,13 @@ LARGE = 2**25
 @click.option("--time-limit", type=float, help="Seconds for --model; then the rest is not read.")
 @click.option("--device", default="cpu", show_default=True, help="For --model.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY, in all.")
-@click.option("--seed", default=0, show_default=True, help="Of the shuffle that pairs texts.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the shuffle that pairs texts.",
+)
 @click.option(
     "--within", default=0.05, show_default=True, help="The total variation to be excluded."
 )
@@ -108,6 +114,15 @@ def compare_command(
         raise ValueError("PLAIN.jsonl is missing: expected it, or --model FOLDER")
     if spec == plain == STDIN:
         raise ValueError("both files are -: expected one of them on standard input")
+    if plain is not None and _are_one(spec, plain):
+        raise ValueError(f"{spec} and {plain} are one file: expected texts of two systems")
+    for name, value, right, expected in (
+        ("--temperature", temperature, 0 <= temperature < math.inf, "a finite number, at least 0"),
+        ("--top-p", top_p, top_p is None or 0 < top_p <= 1, "a number in (0, 1]"),
+        ("--logprob-tolerance", logprob_tolerance, logprob_tolerance >= 0, "at least 0"),
+    ):
+        if not right:
+            raise ValueError(f"{name} {value}: expected {expected}")
     encode = None if tokenizer is None else _encoder(tokenizer)
     setting = Setting(temperature, top_k, top_p)
     alpha /= 2 if plain is not None and model is not None else 1  # two verdicts share it
@@ -153,6 +168,12 @@ def _read(
             return [read_file(path, judging, vocabulary, encode) for path in paths]
         second = pool.submit(read_file, rest[0], judging, vocabulary)
         return [read_file(first, judging, vocabulary), second.result()]
+
+
+def _are_one(spec: str, plain: str) -> bool:
+    """Whether both names are of one file; pipes have no content to be compared by name."""
+    files = Path(spec), Path(plain)
+    return all(one.is_file() for one in files) and files[0].samefile(files[1])
 
 
 def _is_large(path: str) -> bool:

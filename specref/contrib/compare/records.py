@@ -166,7 +166,9 @@ class _Reader:
         try:
             record = DECODE(line)
         except (ValueError, RecursionError) as error:
-            raise self.wrong(number, f"{error}: a line that was cut short?") from None
+            raise self.wrong(
+                number, f"{error}: expected one JSON object on each line; was it cut short?"
+            ) from None
         if not isinstance(record, dict):
             raise self.wrong(number, f"a {type(record).__name__}: expected an object")
         prompt = record.get("prompt_id", "")

@@ -127,7 +127,10 @@ class Reported:
             Its lists have no form of lists.
         """
         logs, lists = record.get("logprobs"), record.get("top_logprobs")
-        told = [str(one) for one in record.get("faults") or ()]
+        given = record.get("faults") or ()
+        if not isinstance(given, (list, tuple)):
+            raise ValueError(f"faults = {given!r}: expected a list of strings")
+        told = [str(one) for one in given]
         if logs is None and lists is None and not told:
             return
         self.texts += 1

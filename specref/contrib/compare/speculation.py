@@ -41,10 +41,19 @@ class Drafts:
     units: set[str] = field(default_factory=set)
 
     def add(self, number: int, record: Mapping[str, Any]) -> None:
-        """Count one record."""
-        if isinstance(record.get("drafted"), int):
+        """Count one record.
+
+        Raises
+        ------
+        ValueError
+            Its count is none.
+        """
+        drafted = record.get("drafted")
+        if drafted is not None:
+            if type(drafted) is not int or drafted < 0:
+                raise ValueError(f"drafted = {drafted!r}: expected a number of tokens, or null")
             self.counted += 1
-            self.drafted += record["drafted"]
+            self.drafted += drafted
         if isinstance(record.get("seconds"), (int, float)):
             self.tokens += len(record["token_ids"])
             self.seconds += record["seconds"]

@@ -1,0 +1,136 @@
+"""What `specref compare` says of two files, with the time and the memory that it takes.
+
+    python -m proofs_tests.benchmarks.two_files [--large]
+
+Texts have 8 of 50 tokens. --large adds two files of a million texts with log-probabilities.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+
+TOKENS, LENGTH, PROMPTS = 50, 8, 100
+UNIFORM = np.full(TOKENS, 1 / TOKENS)
+LAWS = np.random.default_rng(7).dirichlet(np.ones(TOKENS), PROMPTS)
+"""Of the tokens of each prompt."""
+EVERYWHERE = 0.0156
+"""The share of a token moved at each position for a total variation of 0.1 of whole texts."""
+Draw = Callable[[np.random.Generator, bool], tuple[Ints, Ints]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two files: what they differ by, and how the texts and prompts of one are drawn."""
+
+    name: str
+    draw: Draw
+    logprobs: bool = False
+
+
+def _moved(law: Floats, token: int, share: float) -> Floats:
+    return np.asarray((1 - share) * law + share * (np.arange(TOKENS) == token))
+
+
+def _of_one_prompt(texts: int, first: Floats, later: Floats) -> Draw:
+    """Texts of a system whose first and later tokens have these distributions, and of uniform."""
+
+    def draw(rng: np.random.Generator, spec: bool) -> tuple[Ints, Ints]:
+        laws = [first if spec else UNIFORM] + [later if spec else UNIFORM] * (LENGTH - 1)
+        rows = np.stack([rng.choice(TOKENS, texts, p=law) for law in laws], axis=1)
+        return rows, np.zeros(texts, dtype=np.int64)
+
+    return draw
+
+
+def _of_prompts(each: int, token: Callable[[Floats, int], int]) -> Draw:
+    """Texts of prompts with distributions of their own; a token of each is more frequent."""
+
+    def draw(rng: np.random.Generator, spec: bool) -> tuple[Ints, Ints]:
+        moved = [_moved(p, token(p, i), 0.02 if spec else 0) for i, p in enumerate(LAWS)]
+        rows = np.concatenate([rng.choice(TOKENS, (each, LENGTH), p=law) for law in moved])
+        return rows, np.repeat(np.arange(PROMPTS), each)
+
+    return draw
+
+
+MORE = _moved(UNIFORM, 3, EVERYWHERE)
+SPREAD = UNIFORM * (1 + 0.2 * (-1.0) ** np.arange(TOKENS))
+SMALL = (
+    Case(
+        "TV 0.1: a token more frequent everywhere",
+        _of_one_prompt(5_000, MORE, MORE),
+    ),
+    Case(
+        "TV 0.1: one first token",
+        _of_one_prompt(5_000, _moved(UNIFORM, 3, 0.1 / 0.98), UNIFORM),
+    ),
+    Case("TV 0.1: all first tokens a little", _of_one_prompt(5_000, SPREAD, UNIFORM)),
+    Case("100 prompts: their argmax", _of_prompts(200, lambda p, _: int(p.argmax()))),
+    Case("100 prompts: their rarest token", _of_prompts(200, lambda p, _: int(p.argmin()))),
+    Case("100 prompts: one token", _of_prompts(200, lambda p, _: 3)),
+    Case("100 prompts: a token each", _of_prompts(200, lambda p, i: 7 * i % TOKENS)),
+    Case("equal", _of_one_prompt(40_000, UNIFORM, UNIFORM)),
+)
+LARGE = Case("equal, log-probabilities", _of_prompts(10_000, lambda p, _: int(p.argmax())), True)
+
+
+def write(case: Case, folder: Path, seed: int) -> int:
+    """Write both files; how many texts each has."""
+    for name in ("spec", "plain"):
+        rng = np.random.default_rng([seed, name == "spec"])
+        rows, prompts = case.draw(rng, name == "spec" and not case.logprobs)
+        logs = np.log(LAWS).astype(np.float32) if case.logprobs else None  # as servers do
+        with (folder / f"{name}.jsonl").open("w") as file:
+            for i, row in enumerate(rows):
+                record: dict[str, Any] = {"prompt_id": f"p{prompts[i]}", "token_ids": row.tolist()}
+                if logs is not None:
+                    record["logprobs"] = logs[prompts[i], row].tolist()
+                file.write(json.dumps(record) + "\n")
+    return len(rows)
+
+
+def compared(case: Case, seed: int) -> str:
+    """A row of the table."""
+    with tempfile.TemporaryDirectory() as scratch:
+        texts = write(case, Path(scratch), seed)
+        command = [sys.executable, "-m", "specref", "compare", "spec.jsonl", "plain.jsonl"]
+        started = time.monotonic()
+        with subprocess.Popen([*command, "-q"], cwd=scratch, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            said = process.stdout.read().decode()
+            _, _, used = os.wait4(process.pid, 0)
+            process.returncode = 0
+        wall = time.monotonic() - started
+    verdict = said.partition(":")[0].partition(", and")[0]
+    processor = used.ru_utime + used.ru_stime
+    memory = used.ru_maxrss / 2**20
+    return (
+        f"{case.name:42}{texts:>10,} {verdict:14}{processor:5.0f} s of processors, {wall:.0f} s, "
+        f"{memory:.1f} GiB"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--large", action="store_true", help="also two files of a million texts")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    for case in [*SMALL, *[LARGE] * asked.large]:
+        print(compared(case, asked.seed), flush=True)
+
+
+if __name__ == "__main__":
+    main()
