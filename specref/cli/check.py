@@ -222,7 +222,7 @@ def check_command(
     quick form and in a process of its own; a crash is a row. Exit code 1 if one of them fails
     where that is not expected; 2 if an installed one has no verdict, or none is installed.
 
-    A sampler in NumPy takes 2 to 60 seconds, in torch up to 115, those that fail early the least;
+    A sampler in NumPy takes 2 to 60 seconds, in torch up to 220, those that fail early the least;
     whole texts take minutes, and how many is said before. --time-limit 20 ends after 20 s.
 
     pyproject.toml may hold defaults of all options, by their long names: [tool.specref],
