@@ -181,8 +181,10 @@ def calls(text, drafts, lookahead, prompt=1):
 
 
 def test_g_10_tokens_per_call_can_fall_with_k_and_with_w():
-    """In one call they never fall; but a longer match can end where the next one is short."""
+    """Drafts from the context are ranked anew for each w: that of w = 2 is (1, 0), and fails."""
     assert [calls((0, 1, 0, 0, 0, 0), 1, w) for w in range(4)] == [5, 4, 5, 5]
+    drafts = context_drafts(1)
+    assert [drafts((0, 1, 0, 0), w)[0] for w in (1, 2)] == [(0,), (1, 0)]
     text = (0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1)
     assert [calls(text, k, 3) for k in range(1, 5)] == [9, 7, 8, 7]
 
