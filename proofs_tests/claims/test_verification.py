@@ -149,9 +149,11 @@ def test_v_5_the_token_that_is_always_there_changes_the_best_length(rate, withou
 
 
 def test_v_6_goodput_is_not_concave():
-    """Linear latency, a = 1/2: second differences > 0, of both goodputs."""
+    """Latency linear, or at first flat, a = 1/2: second differences > 0, of both goodputs."""
     rates = [F(1, 2)] * 5
-    for values in (goodputs([rates], range(7)), accepted_only(rates, range(1, 7))):
+    slow = accepted_only(rates, [F(1), *(F(v, 2) for v in range(2, 7))])
+    assert slow == [0, F(1, 2), F(1, 2), F(7, 16), F(3, 8), F(31, 96)]
+    for values in (slow, goodputs([rates], range(7)), accepted_only(rates, range(1, 7))):
         slopes = [after - before for before, after in itertools.pairwise(values)]
         assert any(after > before for before, after in itertools.pairwise(slopes))
     assert values == [0, F(1, 4), F(1, 4), F(7, 32), F(3, 16), F(31, 192)]
