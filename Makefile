@@ -82,7 +82,7 @@ engines: .venv/core
 models: .venv/models
 	$(BIN)/python -m specref.contrib.real_models
 
-# Goes on where it was; minutes for this pair, half an hour for all four.
+# Goes on where it was, and says the minutes before: an hour for the default pair on two slow cores.
 models-check: models
 	mkdir -p build
 	$(BIN)/python -m specref cross-check --pair '$(PAIR)' --record build/real_models.json
