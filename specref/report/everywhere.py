@@ -24,7 +24,7 @@ FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
 NOT_SAID = (
     "Not tested: other numbers of tokens or drafts, contexts before the first draft, EOS.",
-    "Not tested: a second draft, nor a residual after an accepted one (--tokens 3 --lookahead 2), "
+    "Not tested: a second draft, or a residual after an accepted one (--tokens 3 --lookahead 2), "
     "other numbers of tokens, contexts before the first draft, EOS.",
 )
 TWO_TOKENS = (
