@@ -15,7 +15,7 @@ from specref.contrib.real_models.generating import Generator
 from specref.contrib.real_models.judging import judge
 from specref.contrib.real_models.loading import load
 from specref.contrib.real_models.pairs import paired
-from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes
+from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes, cases_of
 from specref.contrib.real_models.record import Record, verdict
 from specref.contrib.real_models.running import missing, prompts_of, run_row
 from specref.contrib.real_models.settings import Setting
@@ -106,6 +106,13 @@ def test_planted_bugs_are_found(pairs, tmp_path, method, bug):
 
 def test_every_bug_stands_somewhere():
     assert {bug for bugs in BUGS_OF.values() for bug in bugs} == set(BUGS)
+
+
+def test_no_bug_is_planted_in_a_method_that_is_spared():
+    methods = ("slrs", "tli")
+    all_of_them, fewer = Sizes(1, 0, 1), Sizes(1, 0, 1, spared=("slrs",))
+    assert {case.method for case in cases_of("tiny", methods, all_of_them) if case.bug} == {*methods}
+    assert {case.method for case in cases_of("tiny", methods, fewer) if case.bug} == {"tli"}
 
 
 def test_wrong_acceptance_is_noticed(pairs, tmp_path):
