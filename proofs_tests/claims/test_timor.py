@@ -149,7 +149,8 @@ def test_h5_1_strict_or_weak_inequality():
         for token in (0, 1):
             if q[token] > 0:
                 weak = p[token] / q[token] if p[token] <= q[token] else 1
-                assert standard.acceptance(p, q, token) == weak
+                strict = p[token] / q[token] if p[token] < q[token] else 1
+                assert standard.acceptance(p, q, token) == weak == strict
 
 
 def test_h5_2_residual_after_full_acceptance_is_lossy():
@@ -587,7 +588,7 @@ def test_h3_5_sum_over_decompositions_is_not_psi():
     assert (read.count(0), len(decompositions("a", drafter.vocabulary))) == (2, 1)  # a and ab; a
 
 
-def submit_spelled_tokens(target, drafter, context, lookahead, chance):
+def submit_spelled_tokens(target, drafter, context, lookahead, chance, otherwise="residual"):
     """Submit t_1 only if some of the drafts spell exactly it, and nothing otherwise."""
 
     def submit(chance):
@@ -599,7 +600,10 @@ def submit_spelled_tokens(target, drafter, context, lookahead, chance):
 
     law = exact_distribution(submit)
     mu = np.array([law.get(t, Fraction(0)) for t in range(len(target.vocabulary))], dtype=object)
-    return standard.verify(target, context, [Draft(submit(chance), mu)], chance)[:1]
+    submitted = submit(chance)
+    if submitted is None and otherwise == "p":
+        return (chance.draw(target.next_token(context), "nothing submitted"),)
+    return standard.verify(target, context, [Draft(submitted, mu)], chance)[:1]
 
 
 def test_h3_6_decompositions_are_repaired_as_a_sub_probability():
@@ -608,6 +612,9 @@ def test_h3_6_decompositions_are_repaired_as_a_sub_probability():
         assert distance(submit_spelled_tokens, target, drafter, 2) == 0
         accepted = first_acceptance(submit_spelled_tokens, target, drafter, 2)
         assert accepted <= RULES["slrs"].acceptance_rate(target, drafter, (), 2)
+    pair = iid("a b", ["3/4", "1/4"]), iid("a b ab", ["1/4", "1/4", "1/2"])
+    from_p = partial(submit_spelled_tokens, otherwise="p")
+    assert distance(from_p, *pair) == Fraction(1, 8)
 
 
 def test_h3_7_sum_over_all_lengths_diverges():
@@ -633,6 +640,7 @@ def test_h3_9_algorithm_3_as_listed_cannot_be_faster():
     assert set(map(len, blocks_of(slrs.single_token_step, *pair, 3))) == {1}
     assert 1 + RULES["slrs"].acceptance_rate(*pair) == Fraction(7, 4)
     assert mean_length(blocks_of(slrs.step, *pair)) == 2
+    assert mean_length(blocks_of(partial(slrs.step, ending="bonus"), *pair)) == Fraction(23, 12)
 
 
 @pytest.mark.parametrize("modulus", [2, 3])
