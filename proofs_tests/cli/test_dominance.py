@@ -116,6 +116,17 @@ def test_open_is_2() -> None:
     assert result.output.startswith("Open for ")
 
 
+def test_what_is_stopped_is_open_and_has_no_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("specref.proofs.everywhere.comparison._Claims.look", stop)
+    result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
+    said = " ".join(result.output.split())
+    assert said.startswith("Open for ")
+    assert "(0 regions, stopped before the end)" in said
+
+
 LESS = """
 from specref.algorithms import autoregressive, standard
 
@@ -135,7 +146,8 @@ def test_what_accepts_less_and_is_lossy_is_answered_by_no(tmp_path: Path) -> Non
     said = " ".join(result.output.split())
     assert result.exit_code == 1
     assert f"No: {STANDARD} accepts more drafts at " in said
-    assert "pieces open), since " in said
+    assert re.search(r"is open \(\d+ regions\), since .* is lossy\.", said)
+    assert "pieces" not in said
     assert said.count("is lossy") == 2
     assert "Open" not in said
     assert "since" in page.read_text()

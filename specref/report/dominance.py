@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from specref.proofs.everywhere.comparison import Comparison, Gap, Relation
+from specref.proofs.everywhere.comparison import AtLeast, Comparison, Gap, Relation
 from specref.report.document import Bars, Document, Heading, Kind, Part, bullets
 from specref.report.everywhere import ABOUT, listed, row_name
 from specref.report.everywhere_table import linked_argument
@@ -109,12 +109,14 @@ def answer(left: str, right: str, found: Comparison) -> str:
         return f"{told}{_but_lossy(left, right, found)}: {said}"
     does, what = _counted(found)
     premise = found.at_most.premise
-    why = f", since {left} is {premise.verdict}" if premise is not None and not premise else ""
+    why = ""
+    if premise is not None and not premise:
+        open_ = premise.verdict == "open"
+        why = f", since {f'whether {left} is lossless is open' if open_ else f'{left} is lossy'}"
     rows = f"every p and q over {box(found.target, found.drafter, found.lookahead)}"
-    pieces = f"{_regions(found)}, {found.at_most.open} pieces open"
     return (
         f"No: {right} {does} more {what} at {_gap(found, found.less, True)}. Whether it {does} at "
-        f"least as many for {rows}, is open ({pieces}){why}."
+        f"least as many for {rows}, is open ({_undecided(found, found.at_most)}){why}."
     )
 
 
@@ -152,8 +154,8 @@ def sentence(left: str, right: str, found: Comparison) -> str:
             f"{rows}: {'; '.join(known)}."
         )
     said = f": {'; '.join(known)}" if known else ""
-    pieces = f"{found.at_least.open + found.at_most.open} pieces open{_why(found)}"
-    return f"open for {left} and {right}, {rows} ({_regions(found)}, {pieces}){said}."
+    undecided = _undecided(found, found.at_least, found.at_most) + _why(found)
+    return f"open for {left} and {right}, {rows} ({undecided}){said}."
 
 
 def _counted(found: Comparison) -> tuple[str, str]:
@@ -371,7 +373,23 @@ def box(target: Vocabulary, drafter: Vocabulary, lookahead: int) -> str:
 
 
 def _regions(found: Comparison) -> str:
-    return f"{found.at_least.regions + found.at_most.regions:,} regions"
+    return _counted_as(found.at_least.regions + found.at_most.regions, "region")
+
+
+def _undecided(found: Comparison, *claims: AtLeast) -> str:
+    """How far claims came; pieces are left out where none is open, and other things are missing.
+
+    A rule that has to be lossless may be lossy or open, or Ctrl-C came.
+    """
+    pieces = sum(one.open for one in claims)
+    told = [_regions(found)]
+    told += [f"{_counted_as(pieces, 'piece')} open"] if pieces else []
+    told += ["stopped before the end"] if found.interrupted else []
+    return ", ".join(told)
+
+
+def _counted_as(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _why(found: Comparison) -> str:
