@@ -5,6 +5,7 @@ operations, both in passes of the target, gamma the lookahead.
 """
 
 import itertools
+from collections import Counter
 from fractions import Fraction
 from functools import partial
 
@@ -194,31 +195,31 @@ def best(texts, width):
 
 
 def speculative_beam(target, drafter, width, drafted, lookahead, *, contained):
-    """(beams of the target after some steps, how many): guesses are kept while they hold all."""
+    """Beams of the target, after how many steps, and for how many the guesses hold them all."""
     mine, guesses = {(): Fraction(1)}, {(): Fraction(1)}
     for step in range(1, lookahead + 1):
         guesses = best(extended(drafter, guesses), drafted)
         wanted = best(extended(target, mine), width)
         if contained and not wanted.keys() <= guesses.keys():
-            return wanted, step
+            return wanted, step, step - 1
         mine = {text: wanted.get(text, extended(target, mine).get(text, 0)) for text in guesses}
         mine = best(mine, width)
-    return mine, lookahead
+    return mine, lookahead, lookahead
 
 
 def test_s_10_beams_are_the_targets_while_the_drafted_ones_hold_them():
     """The target's best w among the drafter's best u at each step; else the step ends it."""
-    wrong = longest = 0
+    wrong, held = 0, Counter[int]()
     for key in range(12):
         target, drafter = hashed_model(ABC, f"p{key}"), hashed_model(ABC, f"q{key}")
         for drafted in (2, 4, 8):
-            beams, steps = speculative_beam(target, drafter, 2, drafted, 3, contained=True)
+            beams, steps, kept = speculative_beam(target, drafter, 2, drafted, 3, contained=True)
             assert beams == beam(target, 2, steps)
-            longest += steps == 3
-            beams, steps = speculative_beam(target, drafter, 2, drafted, 3, contained=False)
+            held[kept] += 1
+            beams, steps, _ = speculative_beam(target, drafter, 2, drafted, 3, contained=False)
             wrong += beams != beam(target, 2, steps)
-    assert wrong
-    assert longest
+    assert wrong == 35
+    assert held == {0: 8, 1: 15, 2: 12, 3: 1}
 
 
 def test_s_11_theorem_1_of_chen_et_al_modified_rejection_sampling_recovers_the_target():

@@ -1041,6 +1041,29 @@ def test_n_9_multi_token_slrs():
         assert lengths == sorted(lengths, reverse=True)
 
 
+def test_n_9_slrs_can_take_more_iterations_than_slem():
+    target = markov_model(
+        words("x y c a z"),
+        [Fraction(1, 2), Fraction(1, 2), 0, 0, 0],
+        [[0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0]],
+    )
+    drafter = markov_model(
+        words("x y c a z ca"),
+        [Fraction(1, 2), Fraction(1, 2), 0, 0, 0, 0],
+        [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], *[[0, 0, 0, 0, 1, 0]] * 4],
+    )
+
+    def iterations(step, context=()):
+        if len(context) >= 4:
+            return 0
+        blocks = blocks_of(step, target, drafter, 1, context)
+        return 1 + sum(p * iterations(step, context + block) for block, p in blocks.items())
+
+    bonus_ending = partial(slrs.step, ending="bonus")
+    steps = (slem.step, slrs.step, bonus_ending)
+    assert [iterations(step) for step in steps] == [Fraction(5, 2), 3, 3]
+
+
 def test_n_11_deterministic_drafter_makes_slrs_exact_match():
     """psi a point mass at t: SLRS and SLEM both accept p(t)."""
     for p in simplex(3, 4):
