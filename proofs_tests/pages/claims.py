@@ -133,7 +133,7 @@ def page(ledger: dict[str, Any]) -> str:
     """The whole page."""
     counts = Counter(row["verdict"] for _, row in rows(ledger))
     lines = [
-        f"1. **{one['says']}** {one['example']} ({', '.join(one['rows'])})\n"
+        f"1. **{one['says']}** {one['example']} ({', '.join(map(_link, one['rows']))})\n"
         for one in ledger["findings"]
     ]
     lines.append(READ)
@@ -184,6 +184,19 @@ def where(row: Mapping[str, Any]) -> str:
     return f"{row['place']} ({told})" if told else str(row["place"])
 
 
+def anchor(id_: str) -> str:
+    """What links to a row end in, here and on the site.
+
+    >>> anchor("H5.2")
+    'claim-h5-2'
+    """
+    return f"claim-{id_.lower().replace('.', '-')}"
+
+
+def _link(id_: str) -> str:
+    return f"[{id_}](#{anchor(id_)})"
+
+
 def _line(row: dict[str, Any]) -> str:
     found = row["found"] + (f"; `{row['command']}`" if "command" in row else "")
     named = dict.fromkeys(
@@ -191,7 +204,8 @@ def _line(row: dict[str, Any]) -> str:
         for file, name in (test.split("::") for test in row.get("tests", ()))
     )
     tests = ", ".join(f"[{shown}](../proofs_tests/{file})" for file, shown in named)
-    cells = (row["id"], f"**{row['verdict']}**", row["says"], where(row), found, tests)
+    marked = f'<a id="{anchor(row["id"])}"></a>{row["id"]}'
+    cells = (marked, f"**{row['verdict']}**", row["says"], where(row), found, tests)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 

@@ -3,9 +3,11 @@
 import inspect
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
+from proofs_tests.pages import claims
 from proofs_tests.pages.console_blocks import ROOT
 from specref.report.listing import listing_of
 from specref.rules import RULES
@@ -36,10 +38,12 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
 
     The file of a rule becomes the page of the rule, a folder becomes plain text, and any other
     file stays a file, which the site offers for download. A page that is named by its file is
-    named by its title instead.
+    named by its title instead. A row of the ledger of claims is on the page of its source.
 
     >>> relinked("[a](../specref/algorithms/tli.py), [zoo.md](zoo.md#x)", "docs", "docs")
     '[a](generated/rules/tli.md), [](zoo.md#x)'
+    >>> relinked("[row H5.2](claims.md#claim-h5-2)", "docs", "docs")
+    '[row H5.2](generated/papers/timor.md#claim-h5-2)'
     >>> relinked("[vectors](specref/vectors/v1)", "", "docs/generated")
     'vectors'
     """
@@ -54,6 +58,8 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
             return text
         if path in RULE_PAGES:
             path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
+        elif str(path) == "docs/claims.md" and anchor in sources_of_rows():
+            path = Path("docs/generated/papers", f"{sources_of_rows()[anchor]}.md")
         elif str(path) in PAGES_ELSEWHERE:
             path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
         shown_text = "" if text.endswith(".md") else text
@@ -68,6 +74,12 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
         parts[i] = LINK.sub(link, parts[i])
         parts[i] = IMAGE.sub(image, PICTURE.sub(by_theme, parts[i]))
     return "".join(parts)
+
+
+@cache
+def sources_of_rows() -> Mapping[str, str]:
+    """{anchor of a row of the ledger: its source}."""
+    return {claims.anchor(row["id"]): source for source, row in claims.rows(claims.ledger())}
 
 
 def by_theme(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import Any
 
 from proofs_tests.pages import claims
+from proofs_tests.pages.claims import anchor
 from proofs_tests.pages.links import PARAGRAPH, relinked, rows_of
 from specref.rule import Rule
 from specref.rules import RULES
@@ -23,7 +24,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     overview = rows_of(
         ("row", "verdict", "statement", "where"),
         (
-            (f"[{row['id']}](#{anchor(row)})", row["verdict"], row["says"], row["place"])
+            (f"[{row['id']}](#{anchor(row['id'])})", row["verdict"], row["says"], row["place"])
             for row in judged
         ),
     )
@@ -64,7 +65,10 @@ def by_place(source: Mapping[str, Any]) -> str:
     if "places" not in source:
         return ""
     two = "editions" in source
-    told = {row["id"]: f"[{row['id']}](#{anchor(row)}) {row['verdict']}" for row in source["rows"]}
+    told = {
+        row["id"]: f"[{row['id']}](#{anchor(row['id'])}) {row['verdict']}"
+        for row in source["rows"]
+    }
     named = [(row["place"], told[row["id"]]) for row in source["rows"] if two]
     for one in source["places"]:
         rows = [told[id_] for id_ in one.get("rows", ())] or [f"not covered: {one['why']}"]
@@ -153,14 +157,9 @@ def with_rows(text: str) -> str:
 
     def link(found: re.Match[str]) -> str:
         page = row_pages().get(found[0])
-        return f"[{found[0]}]({page}.md#{anchor({'id': found[0]})})" if page else found[0]
+        return f"[{found[0]}]({page}.md#{anchor(found[0])})" if page else found[0]
 
     return re.sub(r"\b[A-Z]\d*\.\d+[a-z]?\b", link, text)
-
-
-def anchor(row: Mapping[str, Any]) -> str:
-    """The name of a row in links."""
-    return f"claim-{row['id'].lower().replace('.', '-')}"
 
 
 def statement(row: Mapping[str, Any]) -> str:
@@ -168,7 +167,7 @@ def statement(row: Mapping[str, Any]) -> str:
     title = shorten(row["says"], TITLE, placeholder=" …")
     said = "" if title == row["says"] else f"{row['says']}.{PARAGRAPH}"
     lines = [
-        f"({anchor(row)})=\n### {title}: {row['verdict'].partition(',')[0]}\n",
+        f"({anchor(row['id'])})=\n### {title}: {row['verdict'].partition(',')[0]}\n",
         f"{said}**{row['id']}, {row['verdict']}.** *{claims.where(row)}*\n",
         f"**Found:** {with_rows(relinked(row['found'], 'docs', PAPERS))}.\n",
     ]

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from proofs_tests.pages import claims
+from proofs_tests.pages.claims import anchor
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.links import PARAGRAPH, rows_of
-from proofs_tests.pages.paper_pages import anchor, short, uses
+from proofs_tests.pages.paper_pages import short, uses
 from proofs_tests.pages.pictures.svg import THEMES
 from proofs_tests.pages.toy import LOOKAHEAD, pair, toy
 from proofs_tests.pages.typeset import indexed, latex, symbols
@@ -142,7 +143,7 @@ def is_lossless_said(rule: Rule) -> str:
         name, page = short(ledger[key]), f"../papers/{key}.md"
         by_id = {row["id"]: row for row in ledger[key]["rows"]}
         rows = [by_id[id_] for id_ in ledger[key].get("as_printed", {}).get(rule.name, ())]
-        links = ", ".join(f"[{row['id']}]({page}#{anchor(row)})" for row in rows)
+        links = ", ".join(f"[{row['id']}]({page}#{anchor(row['id'])})" for row in rows)
         if rows:
             told += f"; as printed in {name} **no**: {links}, in the editions that these rows name"
         elif uses(rule, name):
@@ -155,7 +156,7 @@ def rows_about(rule: Rule) -> str:
     ledger = claims.ledger()
     named = ledger["rules"].get(rule.name, ())
     links = (
-        f"[{row['id']}](../papers/{source}.md#{anchor(row)}) {row['verdict']}"
+        f"[{row['id']}](../papers/{source}.md#{anchor(row['id'])}) {row['verdict']}"
         for source, row in claims.rows(ledger)
         if row["id"] in named
     )

@@ -15,9 +15,10 @@ from typing import Any
 
 import specref
 from proofs_tests.pages import api, claims
+from proofs_tests.pages.claims import anchor
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.links import PAGES_ELSEWHERE, PARAGRAPH, relinked, rows_of
-from proofs_tests.pages.paper_pages import anchor, paper_page, short
+from proofs_tests.pages.paper_pages import paper_page, short
 from proofs_tests.pages.rule_pages import rule_page
 from specref.cli import COMMANDS
 from specref.report.listing import SECTIONS, BugRow, bugs, findings
@@ -100,8 +101,10 @@ def linked_rows(page: str) -> str:
         link = f"[Its {what}, one by one](generated/papers/{source}.md).\n\n"
         page = page.replace(above, above + link)
     for source, row in claims.rows(ledger):
-        link = f"[{row['id']}](generated/papers/{source}.md#{anchor(row)})"
-        page = page.replace(f"\n| {row['id']} |", f"\n| {link} |")
+        id_, here = row["id"], anchor(row["id"])
+        there = f"generated/papers/{source}.md#{here}"
+        page = page.replace(f'\n| <a id="{here}"></a>{id_} |', f"\n| [{id_}]({there}) |")
+        page = page.replace(f"](#{here})", f"]({there})")
     return page
 
 
