@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 VOCABULARY, LENGTH = 12, 6
+LATE, SLOW = -1, 0.3
+"""In the place of a status: no answer, and after so many seconds the end of the connection."""
 RNG = np.random.default_rng(0)
 P, Q = RNG.dirichlet(np.full(VOCABULARY, 0.5), (2, VOCABULARY))
 PROMPTS = ("a", "bb", "ccc")
@@ -118,16 +121,24 @@ def serving(
     fail: Sequence[int] = (),
     form: str = "ids",
     cut: int = 0,
+    slow: int = 0,
+    wait: str | None = None,
 ) -> Iterator[str]:
-    """A server; it answers first by the statuses `fail`, or half so many answers as `cut`."""
+    """A server; first it answers by the statuses `fail`, or half, or late.
+
+    `cut` and `slow` are how many answers; `wait` is the header Retry-After of a failure.
+    """
     drafted: list[int] = []
-    failures, lock = [*fail, *[0] * cut], threading.Lock()
+    failures, lock = [*fail, *[0] * cut, *[LATE] * slow], threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 status = failures.pop() if failures else 200
+            if status == LATE:
+                time.sleep(SLOW)
+                return
             missing = form == "chat" and not self.path.endswith("/chat/completions")
             status = 404 if missing else status
             answer = {"error": 0} if missing else answered(asked, bug, speculate, form)
@@ -136,6 +147,8 @@ def serving(
             if "error" in answer or status not in (0, 200):
                 status, answer = max(status, 400), {"error": "busy", **answer}
             self.send_response(status or 200)
+            if wait is not None and status not in (0, 200):
+                self.send_header("Retry-After", wait)
             self.end_headers()
             body = json.dumps(answer).encode()
             self.wfile.write(body[: len(body) // 2] if half else body)

@@ -1,7 +1,9 @@
 """Files of texts: every fault is named with its line; nothing is dropped unsaid."""
 
+import bz2
 import gzip
 import json
+import lzma
 
 import numpy as np
 import pytest
@@ -41,6 +43,7 @@ WRONG = {
     "expected an object": "[1, 2]",
     r"prompt_id = \[1\]": {"prompt_id": [1], "token_ids": [1]},
     "seed = 1.5": {"token_ids": [1], "seed": 1.5},
+    "seed = True": {"token_ids": [1], "seed": True},
     "token_ids = None: expected a list": {"tokens": [1]},
     "token_ids is empty": {"token_ids": []},
     r"token_ids\[1\] = True": {"token_ids": [0, True]},
@@ -69,9 +72,41 @@ def test_an_empty_file_and_a_broken_archive_are_refused(tmp_path):
     with pytest.raises(ValueError, match="it has no record"):
         read_texts(written(tmp_path / "empty.jsonl", ""))
     broken = tmp_path / "broken.gz"
-    broken.write_bytes(gzip.compress(b'{"token_ids": [1]}\n' * 2000)[:30])
-    with pytest.raises(ValueError, match=r"broken\.gz: .*expected UTF-8 lines"):
-        read_texts(str(broken))
+    whole = gzip.compress(b'{"token_ids": [1]}\n' * 2000)
+    for content, line in ((whole[:30], 1), (whole + b"more", 2001)):
+        broken.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=rf"broken\.gz:{line}: .*expected a whole gzipped file"
+        ):
+            read_texts(str(broken))
+
+
+RECORDS = '{"token_ids": [1]}\n' * 9
+OTHERS = {
+    "UTF-16: `iconv": RECORDS.encode("utf-16"),
+    "UTF-16: `iconv -f UTF-16LE": RECORDS.encode("utf-16-le"),
+    "UTF-16: `iconv -f UTF-16BE": RECORDS.encode("utf-16-be"),
+    "packed by zstd: `zstd -d` unpacks it": b"\x28\xb5\x2f\xfd\x04\x00",
+    "packed by bzip2": bz2.compress(RECORDS.encode()),
+    "packed by xz": lzma.compress(RECORDS.encode()),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_file_of_another_kind_is_told_by_its_name_with_what_to_do(tmp_path, what):
+    for name, content in (("plain", OTHERS[what]), ("gz", gzip.compress(OTHERS[what]))):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{name}: it is {what}.*; expected UTF-8"):
+            read_texts(str(tmp_path / name))
+
+
+def test_bytes_that_are_no_text_are_named_with_their_line_and_a_mark_is_passed_over(tmp_path):
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + RECORDS.encode())
+    assert len(read_texts(str(file))) == 9
+    file.write_bytes(RECORDS.encode() + b'{"prompt_id": "\xff"}\n')
+    with pytest.raises(ValueError, match=r"t\.jsonl:10: .*position 15.*: expected UTF-8"):
+        read_texts(str(file))
 
 
 def test_the_same_prompt_and_seed_counts_once(tmp_path):
@@ -105,6 +140,16 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cut after 2 tokens and .* after 1: .*--max-tokens"):
         paired(one, shorter)
     assert len(paired(one.cut(1), shorter)) == 1
+
+
+def test_texts_that_do_not_say_why_they_ended_seem_cut_where_most_of_them_end(tmp_path):
+    def read(name, *lengths):
+        return read_texts(written(tmp_path / name, *({"token_ids": [1] * n} for n in lengths)))
+
+    one = read("a.jsonl", 4, 4, 2)
+    with pytest.raises(ValueError, match=r"cut after 4 tokens and .* after 3: .*--max-tokens"):
+        paired(one, read("b.jsonl", 3, 3, 2))
+    assert len(paired(one, read("c.jsonl", 1, 2, 3))) == 3  # each may have ended by itself
 
 
 def test_two_tokenizers_are_refused(tmp_path):

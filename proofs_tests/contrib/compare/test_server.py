@@ -85,6 +85,43 @@ def test_a_busy_server_is_asked_again_and_an_error_keeps_what_came(tmp_path, col
         assert lines(path) == 24
 
 
+def test_a_server_that_says_how_long_to_wait_is_waited_for(tmp_path, collected, monkeypatch):
+    waited = []
+    monkeypatch.setattr(client.time, "sleep", waited.append)
+    with serving(fail=[429], wait="30") as url:
+        assert collected(tmp_path, "t.jsonl", url, 1)[1].exit_code == 0
+    assert 30.0 in waited
+    with serving(fail=[429], wait="3600") as url:
+        result = collected(tmp_path, "t.jsonl", url, 2)[1]
+    assert result.exit_code == 2
+    assert "HTTP 429, it asks to wait 3600 s" in result.output
+
+
+def test_answers_that_were_under_way_when_one_failed_are_kept(tmp_path, collected, monkeypatch):
+    came, send = [], client.Request.send
+
+    def counted(*asked):
+        came.append(send(*asked))
+        return came[-1]
+
+    monkeypatch.setattr(client.Request, "send", counted)
+    with serving(fail=[403] + [200] * 12) as url:
+        path, result = collected(tmp_path, "t.jsonl", url, 20, "--workers", "4")
+    assert result.exit_code == 2
+    kept = lines(path)
+    assert kept == len(came) - 1  # the first was asked for to find the form of requests
+    assert f"{kept} texts came now" in result.output
+
+
+def test_a_server_that_does_not_answer_in_time_is_asked_again(tmp_path, collected):
+    with serving(slow=2) as url:
+        assert collected(tmp_path, "t.jsonl", url, 1, "--timeout", "0.1")[1].exit_code == 0
+    with serving(slow=10**3) as url:
+        result = collected(tmp_path, "late.jsonl", url, 1, "--timeout", "0.02")[1]
+    assert result.exit_code == 2
+    assert "(prompt 'a', seed 0): timed out, 6 times" in result.output
+
+
 def test_answers_that_are_no_completions_name_the_request(tmp_path, collected):
     for given, told in (
         ({"fail": [404] * 2}, "and no chats: expected an address such as"),

@@ -50,6 +50,11 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
         The files have no prompt in common, stop at different lengths, or have tokens of two
         tokenizers.
     """
+    if set(spec.ids).isdisjoint(plain.ids):
+        raise ValueError(
+            f"{spec.name} has the prompts {_some(spec.ids)}, {plain.name} has "
+            f"{_some(plain.ids)}: expected prompts in common"
+        )
     _check_lengths(spec, plain)
     _check_tokenizers(spec, plain)
     ids = list(dict.fromkeys([*spec.ids, *plain.ids]))
@@ -66,11 +71,6 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
     common, one, other = np.intersect1d(
         keys[0][0], keys[1][0], assume_unique=True, return_indices=True
     )
-    if not len(common):
-        raise ValueError(
-            f"{spec.name} has the prompts {_some(spec.ids)}, {plain.name} has "
-            f"{_some(plain.ids)}: expected prompts in common"
-        )
     alone = sorted(set(spec.ids) ^ set(plain.ids))
     left = len(spec) - len(common), len(plain) - len(common)
     prompts = common // (len(spec) + len(plain))
@@ -78,18 +78,27 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
 
 
 def _check_lengths(spec: Texts, plain: Texts) -> None:
-    """Raise if both sides say that they were cut, at different numbers of tokens."""
-    cut: list[int | None] = []
-    for texts in (spec, plain):
-        ended = np.array([one == "length" for one in texts.endings])
-        kinds = np.unique(texts.lengths[ended])
-        # Of several lengths they are those of words, or of prompts with little room left.
-        cut.append(int(kinds[0]) if len(kinds) == 1 else None)
+    """Raise if both sides were cut, at different numbers of tokens."""
+    cut = _cut(spec), _cut(plain)
     if None not in cut and cut[0] != cut[1]:
         raise ValueError(
             f"{spec.name} is cut after {cut[0]} tokens and {plain.name} after {cut[1]}: expected "
             "one max_tokens for both, or pass --max-tokens to compare the first ones"
         )
+
+
+def _cut(texts: Texts) -> int | None:
+    """The number of tokens after which texts were cut, as they say or, if none says, as it seems.
+
+    Of texts that say it at several lengths it is None: these count words, or had little room left.
+    """
+    ended = np.array([one == "length" for one in texts.endings])
+    if any(one is not None for one in texts.endings):
+        kinds = np.unique(texts.lengths[ended])
+        return int(kinds[0]) if len(kinds) == 1 else None
+    longest = int(texts.lengths.max())
+    cut = 2 * (texts.lengths == longest).sum() > len(texts)  # few would end there by themselves
+    return longest if cut else None
 
 
 def _check_tokenizers(spec: Texts, plain: Texts) -> None:

@@ -17,7 +17,20 @@ import numpy as np
 
 from specref.arrays import Floats, Ints
 
-GZIP = b"\x1f\x8b"
+GZIP, MARK = b"\x1f\x8b", b"\xef\xbb\xbf"
+"""What a gzipped file begins with, and what some programs put before UTF-8."""
+OTHERS = {
+    b"\x28\xb5\x2f\xfd": "packed by zstd: `zstd -d` unpacks it",
+    b"BZh": "packed by bzip2: `bunzip2` unpacks it",
+    b"\xfd7zXZ": "packed by xz: `unxz` unpacks it",
+    b"PK\x03\x04": "packed by zip: `unzip` unpacks it",
+    b"PAR1": "of Parquet: write it as lines of JSON",
+    b"\xff\xfe": "UTF-16: `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it",
+    b"\xfe\xff": "UTF-16: `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it",
+    b"{\0": "UTF-16: `iconv -f UTF-16LE -t UTF-8` makes UTF-8 of it",
+    b"\0{": "UTF-16: `iconv -f UTF-16BE -t UTF-8` makes UTF-8 of it",
+}
+"""What other files begin with, what they are, and what to do."""
 LARGEST = 2**31 - 1
 LOWEST = -sys.float_info.max
 SPELLED = 2_000
@@ -122,26 +135,27 @@ def read_texts(
     try:
         with _opened(path) as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip():
-                    reader.add(number, line)
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path}: after line {number}: {error}: expected UTF-8 lines of JSON, or these in gzip"
-        ) from None
+                if not line.isspace():
+                    reader.add(number, line if number > 1 else line.removeprefix(MARK))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise reader.wrong(number + 1, f"{error}: expected a whole gzipped file") from None
     return reader.texts()
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Iterable[str]]:
+def _opened(path: str) -> Iterator[Iterable[bytes]]:
     with ExitStack() as stack:
         raw: Any = (
             sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
         )
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        packed = buffered.peek(2)[:2] == GZIP
-        yield io.TextIOWrapper(
-            gzip.GzipFile(fileobj=buffered) if packed else buffered, "utf-8-sig"
-        )
+        if buffered.peek(2)[:2] == GZIP:
+            buffered = gzip.GzipFile(fileobj=buffered)
+        start = buffered.peek(5)
+        for other, what in OTHERS.items():
+            if start.startswith(other):
+                raise ValueError(f"{path}: it is {what}; expected UTF-8, or UTF-8 in gzip")
+        yield buffered
 
 
 @dataclass
@@ -161,13 +175,15 @@ class _Reader:
     spelled: dict[str, tuple[int, ...]] = field(default_factory=dict)
     repeated: int = 0
 
-    def add(self, number: int, line: str) -> None:
+    def add(self, number: int, line: bytes) -> None:
         """One record."""
         try:
-            record = DECODE(line)
+            record = DECODE(line.decode())
+        except UnicodeDecodeError as error:
+            raise self.wrong(number, f"{error}: expected UTF-8") from None
         except (ValueError, RecursionError) as error:
             raise self.wrong(
-                number, f"{error}: expected one JSON object on each line; was it cut short?"
+                number, f"{_said(error)}: expected one JSON object on each line; was it cut short?"
             ) from None
         if not isinstance(record, dict):
             raise self.wrong(number, f"a {type(record).__name__}: expected an object")
@@ -179,7 +195,7 @@ class _Reader:
             self._add_context(number, str(prompt), record)
         seed = record.get("seed")
         if seed is not None:
-            if not isinstance(seed, (str, int)):
+            if type(seed) not in (str, int):
                 raise self.wrong(number, f"seed = {seed!r}: expected a number or a string")
             if (index, seed) in self.seeds:
                 self.repeated += 1
@@ -283,3 +299,10 @@ class _Reader:
             self.contexts,
             self.spelled,
         )
+
+
+def _said(error: Exception) -> str:
+    """What is wrong with a line of JSON, without the decoder's count of lines."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, at character {error.pos + 1}"
+    return str(error)

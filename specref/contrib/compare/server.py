@@ -10,9 +10,11 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from specref.contrib.compare.answers import number_of, record_of
 
 RETRIES = 5
 PAUSE = 0.5  # seconds before the first repetition, doubled each time
+LONGEST = 120.0
+"""Seconds that a server may ask to wait (Retry-After); one that asks for more is left."""
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504)
 REFUSED, MISSING = (400, 422), (404, 405, 501)
 LIKELIEST = 5
@@ -165,6 +169,7 @@ class Request:
         url = f"{self.url.rstrip('/')}/{'chat/' * self.chat}completions"
         at = f"{url} (prompt {prompt[:40]!r}, seed {seed})"
         for attempt in range(RETRIES + 1):
+            pause = PAUSE * 2**attempt
             asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
             started = time.monotonic()
             try:
@@ -173,11 +178,15 @@ class Request:
                     given = json.loads(came)
             except urllib.error.HTTPError as error:
                 said = error.read(300).decode(errors="replace")
-                if error.code not in BUSY or attempt == RETRIES:
+                asks = _seconds(error.headers.get("Retry-After"))
+                if error.code not in BUSY or attempt == RETRIES or asks > LONGEST:
                     kind = RefusedError if error.code in REFUSED else OSError
                     kind = MissingError if error.code in MISSING else kind
                     told = " (--key sends a key)" if error.code in (401, 403) else ""
+                    told += f", {attempt + 1} times" if attempt else ""
+                    told += f", it asks to wait {asks:.0f} s" if asks > LONGEST else ""
                     raise kind(f"{at}: HTTP {error.code}{told}: {said}") from None
+                pause = max(pause, asks)
             except (http.client.HTTPException, OSError, ValueError) as error:
                 # A `ValueError` is JSON that ends too early: the connection was closed.
                 if attempt == RETRIES:
@@ -194,8 +203,21 @@ class Request:
                         f"{at}: {error!r}: the answer is no completion: {str(given)[:200]}"
                     ) from None
                 return found | {"settings": self.mark, "seconds": took}
-            time.sleep(PAUSE * 2**attempt)
+            time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _seconds(asked: str | None) -> float:
+    """What a header Retry-After asks to wait, which is a number of seconds or a date.
+
+    >>> _seconds("30"), _seconds(None), _seconds("soon")
+    (30.0, 0.0, 0.0)
+    """
+    with suppress(ValueError):
+        return float(asked or 0)
+    with suppress(ValueError):
+        return parsedate_to_datetime(str(asked)).timestamp() - time.time()
+    return 0.0
 
 
 def drafted_so_far(request: Request) -> int | None:
@@ -278,23 +300,38 @@ def collect(
             while running:
                 came += _take(running, file, advance)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
+            came += _write((one for one in running if not one.cancelled()), file, advance)
+            click.echo(
+                f"{came:,} texts came now; {path} keeps all that have come, and the same command "
+                "goes on from there.",
+                err=True,
+            )
             raise
     return came
 
 
 def _take(running: set[Future[dict[str, Any]]], file: Any, advance: Callable[[int], None]) -> int:
-    """Write what is done, the good answers first."""
+    """Write what is done, the good answers first; raise for one that failed."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)
-    running -= done
     failed = [one for one in done if one.exception()]
-    for one in done - set(failed):
-        file.write(json.dumps(one.result()) + "\n")
+    if not failed:
+        running -= done
+        return _write(done, file, advance)
+    failed[0].result()
+    raise AssertionError("it has failed")
+
+
+def _write(
+    done: Iterable[Future[dict[str, Any]]], file: Any, advance: Callable[[int], None]
+) -> int:
+    """Write the good answers; how many there are."""
+    good = [one.result() for one in done if not one.exception()]
+    for record in good:
+        file.write(json.dumps(record) + "\n")
         advance(1)
     file.flush()
-    for one in failed:
-        one.result()
-    return len(done)
+    return len(good)
 
 
 def _end_with_a_line(path: Path) -> None:
