@@ -1,5 +1,6 @@
 """Exact laws of steps and of decode loops, drafts included."""
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 from specref.algorithms import standard, union
 from specref.algorithms.decoding import decode
 from specref.chance import exact_distribution
+from specref.examples.correct import verify as correct
 from specref.laws import completed
 from specref.models import iid_model
 from specref.pairs import Pair, toy_pairs
 from specref.probing.blocks import probe_tokens
+from specref.probing.probe import probe_verify
 from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import MUTANTS
@@ -116,3 +119,17 @@ def test_what_is_made_at_the_first_call_is_made_before() -> None:
         return (int(rng.random() >= target.next_token(context)[0]),)
 
     assert probe_tokens(step, COIN, COIN, (), 0, 1).total_variation < 1e-9
+
+
+def test_code_that_is_known_runs_less_and_what_it_keeps_is_seen() -> None:
+    p, q = np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([[0.5, 0.5]])
+    calls = count()
+
+    def keeps(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        tokens, counts = correct(target_probs, draft_probs, draft_tokens, rng=rng)
+        return tokens ^ (next(calls) % 2 * (tokens >= 0)), counts
+
+    first, again = (probe_verify(correct, p, q, (0,), known=known) for known in (False, True))
+    assert again.distribution == first.distribution
+    assert again.runs < first.runs / 2
+    assert probe_verify(keeps, p, q, (0,), known=True).uninterpreted

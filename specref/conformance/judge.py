@@ -94,6 +94,11 @@ class Judge:
         return None if self.capabilities.rule is None else RULES[self.capabilities.rule]
 
     @property
+    def repeats(self) -> bool:
+        """Whether equal random numbers are known to give equal blocks: a law was probed."""
+        return any(one.blocks for one in self.exact_laws)
+
+    @property
     def capabilities(self) -> Capabilities:
         return self.subject.capabilities
 

@@ -106,6 +106,7 @@ def probe_block(
     capabilities: Capabilities | None = None,
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
+    known: bool = False,
 ) -> ProbedBlock:
     """The exact joint distribution of the completed block over all drafts, and its distance.
 
@@ -124,6 +125,8 @@ def probe_block(
         Of each draft.
     kind : type
         As for `probe_verify`.
+    known : bool
+        As for `probe_verify`.
 
     Examples
     --------
@@ -141,7 +144,7 @@ def probe_block(
     for drafts, weight in drafted(drafter, context, lookahead):
         p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
         found.append(
-            (drafts, weight, probe_verify(verify, p, q, drafts, known=bool(found), **how))
+            (drafts, weight, probe_verify(verify, p, q, drafts, known=known or bool(found), **how))
         )
         if found[-1][2].uninterpreted:
             break
@@ -209,19 +212,21 @@ def probe_trees(
     place: TreePlace,
     *,
     max_runs: int = MAX_RUNS,
+    known: bool = False,
 ) -> ProbedBlock:
     """The exact joint law of the completed block over all trees of a place, and its distance.
 
     * `verifier`: An implementation of the contract ``tree``.
     * `target`, `drafter`: Over the same vocabulary.
     * `max_runs`: As for `Program`, for each tree.
+    * `known`: As for `probe_program`.
     """
     target, drafter = as_float(target), as_float(drafter)
 
     def probed() -> Iterator[tuple[Tokens, float, Probed]]:
         for number, (batch, weight) in enumerate(trees_of(target, drafter, place)):
             program = batch_program(verifier, batch, max_runs)
-            yield shape_of(batch), weight, probe_program(program, known=number > 0)
+            yield shape_of(batch), weight, probe_program(program, known=known or number > 0)
 
     return completed_block(probed(), target, place.context, place.lookahead + 1)
 

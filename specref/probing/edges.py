@@ -113,10 +113,13 @@ def edge_events(
 
 
 def probed_edges(
-    program: Program, p_rows: Floats, drafts: Tokens
+    program: Program, p_rows: Floats, drafts: Tokens, *, known: bool = False
 ) -> tuple[Probed, tuple[EdgeEvent, ...]]:
-    """As `edge_events`, for a program, with the probe that found its uniforms."""
-    probed = probe_program(program)
+    """As `edge_events`, for a program, with the probe that found its uniforms.
+
+    * `known`: As for `probe_program`.
+    """
+    probed = probe_program(program, known=known)
     found: dict[Key, EdgeEvent] = {}
     try:
         for cell in probed.cells:

@@ -106,14 +106,14 @@ def probe(
 def probe_program(program: Program, max_paths: int = MAX_PATHS, *, known: bool = False) -> Probed:
     """As `probe`, for a program; again if it has imported torch meanwhile.
 
-    * `known`: The same code gave equal outcomes for equal numbers on other arguments. Replays of
-      each path show that here; runs are repeated, too, only where there is no trace to replay.
+    * `known`: The same code gave equal outcomes for equal numbers on other arguments. A replay of
+      each path shows that here; runs are repeated, too, only where there is no trace to replay.
     """
     for late in (False, True):
         try:
             seen = once(program) if known else repeated(program)
             try:
-                cells = traced_cells(program, max_paths)
+                cells = traced_cells(program, max_paths, known=known)
                 for outcome in seen - {cell.outcome for cell in cells}:
                     raise EscapedError(
                         f"a run with numbers gave {outcome}, which no trace leads to"

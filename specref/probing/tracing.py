@@ -40,9 +40,10 @@ class Cell:
         return hash(self.outcome)
 
 
-def traced_cells(program: Program, max_paths: int) -> list[Cell]:
+def traced_cells(program: Program, max_paths: int, *, known: bool = False) -> list[Cell]:
     """The cells of a program, from its comparisons.
 
+    * `known`: Replays and seeds were tried on other arguments: each path is replayed once.
     * raises `EscapedError`: The code uses a number in a way that is not traced, a replay differs
       from the trace, or it has more than `max_paths` paths.
     """
@@ -52,7 +53,10 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
     def run(chance: Chance) -> Cell:
         source = ExactSource(chance)
         outcome = program(source)
-        points = [source.numbers(fraction, _seed(next(tried))) for fraction in FRACTIONS]
+        first = next(tried)
+        fractions = [FRACTIONS[first % 2]] if known else FRACTIONS
+        seeds = [first, *(next(tried) for _ in fractions[1:])]
+        points = [source.numbers(x, _seed(seed)) for x, seed in zip(fractions, seeds, strict=True)]
         for point in points:
             _check(program, outcome, source.requests, point)
         return Cell(
@@ -64,7 +68,7 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
         cells = [replace(path.outcome, weight=float(path.weight)) for path in paths]
     except (TooManyPathsError, OutsideChanceError) as error:
         raise EscapedError(str(error)) from None
-    if any(request.kind == "seed" for cell in cells for request in cell.requests):
+    if not known and any(request.kind == "seed" for cell in cells for request in cell.requests):
         _try_seeds(program, cells, range(next(tried), SEEDS))
     return cells
 

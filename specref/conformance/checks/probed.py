@@ -137,8 +137,8 @@ def law_of_blocks(
     asked = judge.implementation, target, drafter, context, lookahead
     if isinstance(judge.contract, StepContract):
         return partial(probe_tokens, *asked, lookahead + 1, **_at_most(RUNS_OF_STEPS, judge))
-    claims, kind = judge.capabilities, type(judge.verifier)
-    return partial(probe_block, *asked, capabilities=claims, max_runs=max_runs, kind=kind)
+    how: dict[str, Any] = {"capabilities": judge.capabilities, "kind": type(judge.verifier)}
+    return partial(probe_block, *asked, max_runs=max_runs, known=judge.repeats, **how)
 
 
 def settled(judge: Judge, law: Callable[[], ProbedBlock]) -> ProbedBlock:
@@ -185,7 +185,8 @@ def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
     way: Way = "without replacement" if tree.way == WITH and not claims.repeats else tree.way
     place = tree_place((), tree.branching, way)
     models = tree.target, tree.drafter
-    law = partial(probe_trees, judge.verifier, *models, place, max_runs=FEW_RUNS)
+    how: dict[str, Any] = {"max_runs": FEW_RUNS, "known": judge.repeats}
+    law = partial(probe_trees, judge.verifier, *models, place, **how)
     found = intercepted(judge, law)
     given = verified_trees(found, *models, place, judge.rule)
     return compared(found, judge, *models, (), place.lookahead, place.name, given)
@@ -488,7 +489,8 @@ def _edges(
         return untried(judge.endless)
     try:
         most = patience(judge.timeout)
-        found, events = intercepted(judge, partial(probed_edges, program, p, drafts), most)
+        law = partial(probed_edges, program, p, drafts, known=judge.repeats)
+        found, events = intercepted(judge, law, most)
     except UntriedError as error:
         judge.endless = f"ends of uniforms ({error.why})"
         return untried(judge.endless)

@@ -90,7 +90,8 @@ def told_of_memory(failure: str) -> bool:
 
 def _few_runs(judge: Judge) -> dict[str, Any]:
     kind = type(judge.verifier)
-    return {"capabilities": judge.capabilities, "max_runs": FEW_RUNS, "kind": kind}
+    how = {"capabilities": judge.capabilities, "max_runs": FEW_RUNS}
+    return {**how, "kind": kind, "known": judge.repeats}
 
 
 def probed_temperatures(judge: Judge) -> Outcome:
