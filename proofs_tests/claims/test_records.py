@@ -73,15 +73,18 @@ def test_r_2_slrs_accepts_more_than_slem_on_the_same_drafts(pair, setting):
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("method", TWO_VOCABULARIES)
 def test_r_3_first_drafts_are_accepted_as_the_table_of_rates_says(pair, method):
-    """The count lies in the interval of the closed form summed over the same rows, level 1e-6."""
+    """The count lies in the interval of what is expected of the same rows, level 1e-6.
+
+    For union and TLI that is the table's rate, for SLEM and SLRS its term of the drafted token.
+    """
     found = first_drafts(pair, method)
-    assert found["reached"] >= 240
+    assert found["reached"] >= 900
     assert found["alpha"] == 1e-6
     least, most = found["interval"]
     assert least <= found["accepted"] <= most
     low, high = found["expected"]
     assert least <= low <= high <= most
-    assert max(most - high, low - least) < 0.17 * found["reached"]
+    assert max(most - high, low - least) < 0.06 * found["reached"]
 
 
 @pytest.mark.parametrize("pair", BOTH)
