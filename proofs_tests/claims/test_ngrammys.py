@@ -22,11 +22,12 @@ from specref.algorithms.ngrams.tables import (
     bigram_rows,
     bigrams,
     extended,
+    extended_by_model,
     unigrams,
     unigrams_as_printed,
 )
 from specref.distributions import residual, with_temperature
-from specref.models import hashed_model, iid_model
+from specref.models import hashed_model, iid_model, table_model
 from specref.zoo.ngrams import independent_rows, sequential_coins
 
 LETTERS = Vocabulary("abcd")
@@ -210,6 +211,17 @@ def test_g_10_extended_bigrams_alone_are_monotone():
             assert all((np.diff(count, axis=axis) <= 0).all() for axis in (0, 1))
 
 
+def test_g_10_bigrams_that_the_model_continues_can_cost_more_with_longer_drafts():
+    sure = {0: [1, 0], 1: [0, 1]}
+    greedy = {(): 0, (0,): 0, (0, 0): 0, (0, 0, 0): 1, (1,): 0, (1, 0): 1, (1, 0, 1): 0}
+    greedy |= {(0, 0, 0, 1): 0, (0, 0, 0, 1, 0): 1, (0, 0, 0, 1, 0, 1): 0}
+    rows = {context: sure[token] for context, token in greedy.items()}
+    drafts = extended_by_model(table_model(Vocabulary("ab"), rows, sure[0]), [[0], [0]], 3)
+    assert drafts.tolist() == [[[0, 0, 1]], [[0, 1, 0]]]
+    table, text = {"bigram": table_drafts(drafts)}, (0, 0, 0, 1, 0, 1, 0)
+    assert [len(measure(table, text, 1, w, 1)) for w in range(4)] == [6, 4, 2, 3]
+
+
 def test_g_11_one_draw_on_the_trie_is_lossless_and_accepts_p_of_the_drafts():
     """P(accept) = p(S), S the distinct first tokens; the best S of its size is the top k."""
     target = iid_model(LETTERS, ["1/8", "1/2", "1/8", "1/4"])
@@ -251,13 +263,12 @@ def test_g_12_distinct_rows_are_lossy_too():
 def test_g_13_coins_without_renormalising_are_lossy():
     """Drafts a and b of (1/2, 1/4, 1/4): (1/2, 1/8, 3/8); the residual mends the same coins."""
 
-    def with_residual(target, drafter, context, lookahead, chance):
+    def with_residual(target, drafter, context, lookahead, chance, drafts=(0, 1)):
         p, accepted, left = target.next_token(context), np.full(3, Fraction(0)), Fraction(1)
-        for token in (0, 1):
-            if chance.accept(p[token], f"accept[{token}]"):
+        for row, token in enumerate(drafts):
+            if chance.accept(p[token], f"accept[{row}]"):
                 return (token,)
-            accepted[token], left = left * p[token], left * (1 - p[token])
-        assert list(map(str, residual(p, accepted))) == ["0", "1/3", "2/3"]
+            accepted[token], left = accepted[token] + left * p[token], left * (1 - p[token])
         return (chance.draw(residual(p, accepted), "residual"),)
 
     target = iid_model(Vocabulary("abc"), ["1/2", "1/4", "1/4"])
@@ -265,6 +276,10 @@ def test_g_13_coins_without_renormalising_are_lossy():
     assert first_token(coins, target) == ["1/2", "1/8", "3/8"]
     assert distance(coins, target) == Fraction(1, 8)
     assert distance(with_residual, target) == 0
+    accepted = np.array([Fraction(1, 2), Fraction(1, 8), Fraction(0)])
+    assert list(map(str, residual(target.next_token(()), accepted))) == ["0", "1/3", "2/3"]
+    assert first_token(proposing([(0,)], sequential_coins), target) == ["1/2", "1/4", "1/4"]
+    assert first_token(partial(with_residual, drafts=(0, 0)), target) == ["3/4", "1/8", "1/8"]
 
 
 def test_g_14_deterministic_draft_tested_as_if_sampled_is_lossy():
