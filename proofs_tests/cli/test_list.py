@@ -73,6 +73,7 @@ IN_TABLES = {"assistant_tokenizer,", "_speculative_sampling", "prompt_lookup_num
 
 def test_sections_and_a_contract_are_chosen() -> None:
     assert list(record("rules", "names")) == ["rules", "names"]
+    assert list(record("capabilities", "adapters")) == ["claims", "names"]  # as pages call them
     trees = record("--contract", "tree")
     assert {row["id"] for row in trees["checks"]} == {
         one.id for one in CHECKS if TREE in one.contracts

@@ -1,5 +1,7 @@
 """``specref list``: claims, checks, contracts, registered names and rules."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NoReturn
 
 import click
@@ -14,10 +16,15 @@ FIRST = 5
 """Sections that are listed by default: what can be asked for."""
 
 
+OTHER_WORDS: Mapping[str, str] = MappingProxyType({"capabilities": "claims", "adapters": "names"})
+"""What the pages call sections whose names are those of the JSON."""
+
+
 class Section(click.Choice[str]):
-    """A section, by its name or by that of one thing in it: `check` is `checks`."""
+    """A section, by its name, that of one thing in it (`check` is `checks`), or as pages say."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        value = OTHER_WORDS.get(value, value)
         several = f"{value}s"
         return super().convert(several if several in SECTIONS else value, param, ctx)
 
@@ -36,15 +43,15 @@ def list_command(
 ) -> NoReturn:
     """List capabilities, checks, contracts, adapters and rules.
 
-    SECTIONS are claims (--declare NAME=VALUE), checks (--only ID; an id is its stage and a name),
-    contracts (--contract), names (specref check NAME), rules (--rule), findings (what a report
-    may say) and bugs (what a diagnosis may name); the first five by default. Nothing is imported
-    to say whether a name is installed. Takes a second or two.
+    SECTIONS are claims or capabilities (--declare NAME=VALUE), checks (--only ID; an id is its
+    stage and a name), contracts (--contract), names or adapters (specref check NAME), rules
+    (--rule), findings (what a report may say) and bugs (what a diagnosis may name); the first
+    five by default. Nothing is imported to say whether a name is installed. Takes a second or two.
 
     \b
     Examples:
       specref list
-      specref list claims
+      specref list capabilities
       specref list checks --contract tree
       specref list names rules --json -
     """

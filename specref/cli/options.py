@@ -175,7 +175,7 @@ declare_option = click.option(
     multiple=True,
     metavar="NAME=VALUE",
     shell_complete=capabilities,
-    help="A capability, such as ragged=false; `specref list claims` has all.",
+    help="A capability, such as ragged=false; `specref list capabilities` has all.",
 )
 
 
