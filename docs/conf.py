@@ -144,8 +144,9 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
             listed = [*LISTED.findall(section), *SECTIONS.get(name, [])]
             text += toctree(name, listed, app, ":hidden:")
     if docname == "records/index":
-        there = [name for name in LISTED.findall(text) if "/" not in name]
-        text += toctree("Records", there, app, ":hidden:")
+        there = [name for name in LISTED.findall(text) if not name.startswith("../")]
+        made = [f"../generated/records/{name}" for name in site.MEASURED]
+        text += toctree("Records", [*there, *made], app, ":hidden:")
     source[0] = text
 
 

@@ -6,7 +6,7 @@ In the repository such a page says what it is about, and which command prints it
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofs_tests.pages import api, cross_checked, json_reports, measured, pictures, strata
+from proofs_tests.pages import api, cross_checked, json_reports, pictures, strata
 from specref.report.schema import write_schemas
 
 APPENDED: Mapping[str, Callable[[], str]] = {
@@ -15,12 +15,7 @@ APPENDED: Mapping[str, Callable[[], str]] = {
     "formats": json_reports.tables,
     "two-models": cross_checked.tables,
 }
-WHOLE: Mapping[str, Callable[[], str]] = {
-    "records/zoo": measured.zoo_page,
-    "records/everywhere_zoo": measured.everywhere_zoo_page,
-    "records/dominance": measured.dominance_of_all,
-}
-NAMES = (*APPENDED, *WHOLE)
+NAMES = tuple(APPENDED)
 
 
 def page(name: str, text: str) -> str:
@@ -29,8 +24,6 @@ def page(name: str, text: str) -> str:
     >>> page("install", "# Install")
     '# Install'
     """
-    if name in WHOLE:
-        return WHOLE[name]()
     if name not in APPENDED:
         return text
     above, _, last = text.rstrip().rpartition("\n\n")

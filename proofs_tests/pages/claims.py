@@ -39,8 +39,8 @@ enumerated in fractions, simulated, or held against their own figures. Ten findi
 """
 READ = """
 What specref proves for every p and q is on record for [rules](records/everywhere_rules.md) and
-for [comparisons of rules](records/dominance.md). A verdict reaches as far as the tests of its row:
-grids and random toy models, unless it says more.
+for [comparisons of rules](records/dominance.json). A verdict reaches as far as the tests of its
+row: grids and random toy models, unless it says more.
 In examples p and q hold after every context unless a row says more, and TV is total variation.
 Statements are in our words. `001:264` is line 264 of the text 001; [claims.toml](claims.toml) has
 a hash of it. `python -m proofs_tests.pages.claims` writes this page from that file, and checks the

@@ -29,19 +29,24 @@ RULE_PAGES = {
 PAGES_ELSEWHERE = {
     "ARCHITECTURE.md": "overview", "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changelog", "README.md": "../index",
-    "docs/playground.html": "playground",
+    "docs/playground.html": "playground", "specref/zoo": "records/zoo",
+    "docs/records/everywhere_zoo.json": "records/everywhere_zoo",
+    "docs/records/dominance.json": "records/dominance",
 }  # fmt: skip
 
 
 def relinked(text: str, folder: str, page_folder: str) -> str:
     """Markdown whose links, written in one folder of the repository, work on a page in another.
 
-    The file of a rule becomes the page of the rule, a folder becomes plain text, and any other
-    file stays a file, which the site offers for download. A page that is named by its file is
-    named by its title instead. A row of the ledger of claims is on the page of its source.
+    The file of a rule becomes the page of the rule, and what has a page of its own becomes that.
+    Another folder becomes plain text; another file stays one, which the site offers for download.
+    A page that is named by its file is named by its title instead. A row of the ledger of claims
+    is on the page of its source.
 
-    >>> relinked("[a](../specref/algorithms/tli.py), [zoo.md](zoo.md#x)", "docs", "docs")
-    '[a](generated/rules/tli.md), [](zoo.md#x)'
+    >>> relinked("[a](../specref/algorithms/tli.py), [faq.md](faq.md#x)", "docs", "docs")
+    '[a](generated/rules/tli.md), [](faq.md#x)'
+    >>> relinked("[known bugs](../specref/zoo)", "docs", "docs")
+    '[known bugs](generated/records/zoo.md)'
     >>> relinked("[row H5.2](claims.md#claim-h5-2)", "docs", "docs")
     '[row H5.2](generated/papers/timor.md#claim-h5-2)'
     >>> relinked("[vectors](specref/vectors/v1)", "", "docs/generated")
@@ -54,14 +59,15 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
         outside = path.suffix == ".md" and str(path.parent) not in (".", "docs", "docs/records")
         if not target:
             return found[0]
-        if Path(ROOT, path).is_dir() or outside:
+        moved = PAGES_ELSEWHERE.get(str(path))
+        if not moved and (Path(ROOT, path).is_dir() or outside):
             return text
         if path in RULE_PAGES:
             path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
         elif str(path) == "docs/claims.md" and anchor in sources_of_rows():
             path = Path("docs/generated/papers", f"{sources_of_rows()[anchor]}.md")
-        elif str(path) in PAGES_ELSEWHERE:
-            path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
+        elif moved:
+            path = Path("docs/generated", f"{moved}.md")
         shown_text = "" if text.endswith(".md") else text
         return f"[{shown_text}]({os.path.relpath(path, page_folder)}{hash_}{anchor})"
 

@@ -300,6 +300,6 @@ def bugs(rule: Rule) -> str:
     )
     return f"""## Known bugs, and rules that look like one
 
-From [the zoo](../../records/zoo.md), where the checks that find each are listed:
+From [the zoo](../records/zoo.md), where the checks that find each are listed:
 
 {rows_of(("id", "formula", "distribution", "seen in"), rows)}"""

@@ -7,14 +7,14 @@ pages of docs are in built.py.
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import specref
-from proofs_tests.pages import api, claims
+from proofs_tests.pages import api, claims, measured
 from proofs_tests.pages.claims import anchor
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.links import PAGES_ELSEWHERE, PARAGRAPH, relinked, rows_of
@@ -61,8 +61,16 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "findings", findings_page()
     yield "bugs", bugs_page()
     yield "playground", PLAYGROUND
+    for name, page in MEASURED.items():
+        yield f"records/{name}", relinked(page(), "docs/records", "docs/generated/records")
 
 
+MEASURED: Mapping[str, Callable[[], str]] = {
+    "zoo": measured.zoo_page,
+    "everywhere_zoo": measured.everywhere_zoo_page,
+    "dominance": measured.dominance_of_all,
+}
+"""Pages of what is on record as JSON; in the repository, links lead to that, or to the zoo."""
 REFERENCES = """# Papers that are named
 
 Five sources have pages with a verdict on each statement; the others are named for their rules,
@@ -252,7 +260,7 @@ def bugs_page() -> str:
     parts = [
         "# Known bugs\n\nThe bugs that a report may name: first those of `standard`, in the order "
         "of an iteration, then those of other rules. Lossless rules that look like a bug come "
-        "last. `specref list bugs` prints this list. [The zoo](../records/zoo.md) says what finds "
+        "last. `specref list bugs` prints this list. [The zoo](records/zoo.md) says what finds "
         "each.",
         f"**Letters.** {LETTERS}",
     ]
