@@ -25,8 +25,8 @@ def raising(target_probs, draft_probs, draft_tokens, *, rng):
     return verify(target_probs, draft_probs, draft_tokens, rng=rng)
 
 
-def sampling(spread=False, token=0):
-    """Gives such a row a token; `spread` divides all rows by what the whole batch has at most."""
+def sampling(spread=False, token=0, likeliest=False):
+    """Gives such a row a token; beside one, `spread` and `likeliest` spoil all rows of a batch."""
 
     def function(target_probs, draft_probs, draft_tokens, *, rng):
         nan = np.isnan(target_probs).any(axis=(1, 2))
@@ -37,6 +37,9 @@ def sampling(spread=False, token=0):
         p /= p.sum(axis=2, keepdims=True)
         tokens, counts = verify(p, draft_probs, draft_tokens, rng=rng)
         tokens, counts = np.array(tokens), np.array(counts)
+        if likeliest and nan.any():
+            tokens[:], counts[:] = -1, 1
+            tokens[:, 0] = p[:, 0].argmax(axis=1)
         tokens[nan], counts[nan] = -1, 1
         tokens[nan, 0] = token
         return tokens, counts
@@ -55,11 +58,14 @@ def test_what_is_claimed_of_a_row_of_nan_holds():
         (sampling(), "raises", "nothing was raised"),
         (sampling(token=1), 0, r"is NaN and got \[1\]: it claims nan=0"),
         (sampling(spread=True), 0, "row 256 next to it is NaN"),
+        (sampling(likeliest=True), 0, "of the 256 between them 256 begin with token 1: p is 1/2"),
     ],
 )
 def test_what_does_not_hold_is_found(function, claim, why):
     found = checked(function, nan=claim)
     assert found.status == "failed"
+    others = "next to" in why or "between" in why
+    assert found.finding == ("lossy law" if others else "broken contract")
     assert why.replace("\\", "") in found.message
     assert checked(function).status == "passed", "nothing is asked that nobody claims"
 

@@ -1,6 +1,6 @@
 """Stage boundary: rows that allow certain blocks only, so that one wrong block decides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,6 +23,8 @@ from specref.vocabulary import Tokens, Vocabulary
 
 SIZE = 512
 ROUNDING = 1e-9
+UNFAIR = 0.25
+"""How far from 1/2 the share of a fair coin is in 256 rows with probability 3e-14 (Hoeffding)."""
 RARE_P, RARE_ROWS = 2.0**-30, 1 << 13
 # Calls, and how often the draft may be kept: more often has a probability below 1e-10 by uniforms
 # of 23 bits. In the first, those of up to 13 bits are found, in the others up to 16.
@@ -87,10 +89,7 @@ def certain(judge: Judge) -> Outcome:
 
 
 def beside_nan(judge: Judge, batch: Batch) -> Outcome | None:
-    """What is wrong beside a row of NaN, if it is claimed what becomes of one.
-
-    All other rows allow one block alone, whatever the randomness is.
-    """
+    """What is wrong beside a row of NaN, if it is claimed what becomes of one."""
     claim, row = judge.capabilities.nan, SIZE // 2
     if claim is None:
         return None
@@ -104,14 +103,46 @@ def beside_nan(judge: Judge, batch: Batch) -> Outcome | None:
             return None
         raise
     if claim == "raises":
-        return failed(f"row {row} is NaN, and nothing was raised: it claims nan=raises", row=row)
+        what = f"row {row} is NaN, and nothing was raised: it claims nan=raises"
+        return failed(what, Finding.CONTRACT, row=row)
+    if wrong := _unclaimed(answer, [row], int(claim)):
+        return wrong
     tokens = answer.tokens.copy()
-    if tokens[row, 0] != claim or answer.counts[row] != 1:
-        got = tokens[row, : answer.counts[row]].tolist()
-        return failed(f"row {row} is NaN and got {got}: it claims nan={claim}", row=row)
     tokens[row] = tokens[row - 1]
     rest = _all_are(Answer(tokens, answer.counts), {(2, 1)}, f"row {row} next to it is NaN")
-    return rest if rest.status == Status.FAILED else None
+    if rest.status == Status.FAILED:
+        return rest
+    return None if judge.capabilities.greedy else _fair_beside_nan(judge, int(claim))
+
+
+def _fair_beside_nan(judge: Judge, claim: int) -> Outcome | None:
+    """Every other row is NaN; those between them begin with one of two tokens, as a fair coin."""
+    rng, p = judge.rng("fair beside NaN"), np.array([[0.0, 0.5, 0.5, 0.0]] * 2)
+    batch = _batch(p, np.full((1, 4), 0.25), [0])
+    batch.draft_tokens[:, 0] = rng.integers(4, size=SIZE)
+    batch.target_probs[::2] = np.nan
+    answer = judge.verifier(batch, rng)
+    if wrong := _unclaimed(answer, range(0, SIZE, 2), claim):
+        return wrong
+    first = answer.tokens[1::2, 0]
+    counts = [int((first == token).sum()) for token in (1, 2)]
+    told = f"every other row is NaN, and of the {len(first)} between them"
+    if sum(counts) < len(first):
+        row = 1 + 2 * int(np.flatnonzero((first != 1) & (first != 2))[0])
+        return failed(f"{told} row {row} begins with {answer.tokens[row, 0]}: p is 0", row=row)
+    if abs(counts[0] / len(first) - 0.5) > UNFAIR:
+        return failed(f"{told} {counts[0]} begin with token 1: p is 1/2")
+    return None
+
+
+def _unclaimed(answer: Answer, rows: Sequence[int], claim: int) -> Outcome | None:
+    """The first row of NaN that did not get the token that is claimed."""
+    for row in rows:
+        got = answer.tokens[row, : answer.counts[row]].tolist()
+        if got != [claim]:
+            what = f"row {row} is NaN and got {got}: it claims nan={claim}"
+            return failed(what, Finding.CONTRACT, row=row)
+    return None
 
 
 def forbidden(judge: Judge) -> Outcome:
