@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from specref.conformance.checks import CHECKS
+from specref.conformance.diagnosis import Candidate, Diagnosis
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import RUNNING, Report
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status
@@ -14,10 +15,11 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
 from specref.report.kit_html import kit_html
+from specref.zoo import MUTANTS
 
 
 def result(status: Status, id_: str = "joint/wide", **fields: Any) -> CheckResult:
-    evidence = {
+    evidence: dict[str, Any] = {
         name: fields.pop(name) for name in ("detectable_tv", "detectable_shift") if name in fields
     }
     message, finding = fields.pop("message", ""), fields.pop("finding", None)
@@ -260,9 +262,42 @@ def test_what_samples_is_next_after_exact_laws_alone() -> None:
     assert whole.summary.next == ()
 
 
-def test_rows_that_share_numbers_are_told_what_to_look_for() -> None:
-    shared = result(Status.FAILED, "smoke/rows-vary", finding=Finding.DEPENDENCE)
-    blocked = result(Status.NOT_RUN, message="blocked by smoke/rows-vary")
-    assert "dimension of the batch" in " ".join(report(shared, blocked).summary.cause)
-    other = result(Status.FAILED, "smoke/calls-vary", finding=Finding.DEPENDENCE)
-    assert "dimension of the batch" not in " ".join(report(other, blocked).summary.cause)
+@pytest.mark.parametrize(
+    ("between", "said"), [("rows", "dimension of the batch"), ("calls", "seeded anew")]
+)
+def test_those_that_share_numbers_are_told_what_to_look_for(between: str, said: str) -> None:
+    for id_ in ("smoke/rows-vary", "independence/identical-rows-generators-kept"):
+        failed = result(Status.FAILED, id_, finding=Finding.DEPENDENCE)
+        other = result(Status.FAILED, "strata/generators-kept", finding=Finding.LAW)
+        shared = replace(failed, evidence={"between": between})
+        assert said in " ".join(" ".join(report(shared, other).summary.cause).split())
+        assert said not in " ".join(" ".join(report(failed, other).summary.cause).split())
+
+
+def diagnosis_of(*, clean: bool) -> Diagnosis:
+    """One that a bug in few blocks resembles, as it does whatever is right."""
+    bug = MUTANTS["match-or-ratio"]
+    weak = Candidate((bug,), (0.01,), 1.0, 0.0, 0.0, fits=False, resembles=True, distance=0.0)
+    return Diagnosis((weak,), "blocks", clean_fits=clean, trials=9_000, cases=12, enough=1)
+
+
+def test_a_bug_is_no_cause_if_the_blocks_are_right() -> None:
+    failed = result(Status.FAILED, "joint/probed-7-drafts", finding=Finding.LAW)
+    right, wrong = (report(failed, diagnosis=diagnosis_of(clean=x)) for x in (True, False))
+    assert "match-or-ratio" in " ".join(wrong.summary.cause)
+    assert "match-or-ratio" not in " ".join(right.summary.cause)
+    assert "fit the clean" in right.summary.cause[0]
+
+
+def test_a_bug_of_one_situation_is_named_with_it() -> None:
+    split = {"text": "only where …", "wrong": ["no-laws"], "right": ["alone"]}
+    failed = replace(
+        result(Status.FAILED, "joint/one-hot", finding=Finding.LAW),
+        evidence={"split": {**split, "known": ["residual-is-p"]}},
+    )
+    for clean in (True, False):
+        found = report(failed, diagnosis=diagnosis_of(clean=clean))
+        cause = " ".join(" ".join(found.summary.cause).split())
+        assert cause.startswith("where draft_probs is None exactly the distribution of residual")
+        assert "Fix: Subtract q" in cause
+        assert "match-or-ratio" not in cause

@@ -20,7 +20,7 @@ from proofs_tests.helpers.corpus import (
     table,
 )
 from specref.conformance.options import CheckOptions
-from specref.conformance.row_situations import SITUATIONS, with_one_draft
+from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
 from specref.conformance.splits import Split, split
 from specref.conformance.suite import prepare
 from specref.conformance.summary import summarize
@@ -92,7 +92,8 @@ def test_one_draft_is_tried_where_two_are_usual() -> None:
     assert second is not None
     assert (second.drafts, second.before, second.after) == (1, 1, None)
     assert {name for name, one in less.items() if one is None} == {
-        "no-drafts", "no-drafts-hot", "short", "after-short",
+        "no-drafts", "no-drafts-hot", "no-drafts-second",
+        *(one.name for one in SITUATIONS if one.features & LENGTHS),
         *(one.name for one in SITUATIONS if one.branching),
     }  # fmt: skip
 
@@ -103,7 +104,7 @@ def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -
     found = split_of(loaded(read()["bases"][base], base, one.function, tmp_path), one.contract)
     assert found is not None
     assert (found.text, found.wrong) == ("", ())
-    assert len(found.right) >= 8
+    assert len(found.right) >= 7
 
 
 class Hidden:
@@ -249,6 +250,56 @@ def test_a_forgotten_temperature_is_told_as_such(
     cause = " ".join(" ".join(summary.cause).split())
     assert "temperature" in cause
     assert "rounding" not in cause
+
+
+INDEXED: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+    (
+        "softmax(logits / heat)",
+        "softmax(logits / np.repeat(temperature, max(num_draft_tokens) + 1)"
+        "[at + row : at + row + count + 1, None])",
+        "only after rows with fewer drafts and another temperature",
+        "accept[0]",
+        (),
+    ),
+    (
+        "p=p[count])",
+        "p=softmax(target_logits[min(at + row + count, len(target_logits) - 2)] / heat))",
+        "only in the last row of a call (right: in rows that others come after)",
+        "bonus",
+        (),
+    ),
+    (
+        "left = np.maximum(p[i] - q, 0)",
+        "left = p[i] if draft_probs is None else np.maximum(p[i] - q, 0)",
+        "only where draft_probs is None",
+        "residual[0]",
+        ("residual-is-p",),
+    ),
+)
+"""Lines of which an index, or what is done without laws, is wrong: where, and what is known."""
+
+
+@pytest.mark.parametrize(("line", "instead", "only", "decision", "known"), INDEXED)
+def test_a_wrong_index_is_led_to_its_rows_and_its_line(
+    line: str, instead: str, only: str, decision: str, known: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert WITH_TEMPERATURE.count(line) == 1
+    wrong = ["import numpy as np", *WITH_TEMPERATURE.replace(line, instead).splitlines()]
+    found = split_of(loaded(wrong, "indexed", "verify", tmp_path), "ragged")
+    assert found is not None
+    assert found.text.startswith(only)
+    assert found.decision is not None
+    assert found.decision.name == decision
+    assert "indexed.py:" in found.decision.compared
+    assert set(known) <= set(found.known[:1])
+
+
+def test_a_right_sampler_with_temperatures_is_right_in_all_situations(tmp_path: Path) -> None:
+    source = ["import numpy as np", *WITH_TEMPERATURE.splitlines()]
+    found = split_of(loaded(source, "heated_right", "verify", tmp_path), "ragged")
+    assert found is not None
+    assert (found.text, found.wrong, found.known, found.place) == ("", (), (), "")
+    assert {"after-short-other-heat", "after-long-other-heat"} <= set(found.right)
 
 
 def noisy(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

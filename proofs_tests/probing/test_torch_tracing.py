@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 from specref.probing.calls import EscapedError  # noqa: E402
+from specref.probing.probe import probe  # noqa: E402
 from specref.probing.torch_tracing import OPERATIONS  # noqa: E402
 
 X = np.array([[0.5, 0.25, 2.0], [1.5, 0.75, 0.125]])
@@ -117,3 +118,15 @@ def test_numbers_are_not_added_up_in_place() -> None:
 def test_one_cdf_at_a_time_is_searched() -> None:
     with pytest.raises(EscapedError, match=r"torch\.searchsorted in many rows"):
         OPERATIONS["searchsorted"](np.stack([ROW, ROW]), X)
+
+
+def test_an_empty_tensor_of_numbers_is_no_other_empty_tensor() -> None:
+    def drawn() -> tuple[int, ...]:
+        none = torch.rand(0)
+        where, out = torch.zeros(0, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+        out[where] = where
+        return (int(torch.rand(()) < 0.25) + int(out[0]) + len(none),)
+
+    found = probe(drawn)
+    assert (found.way, found.untraced) == ("traced", None)
+    assert found.distribution == {(0,): 0.75, (1,): 0.25}

@@ -56,6 +56,7 @@ class Judge:
     * `left_out`: {claim: why}: claims that held by default, until the implementation raised there.
     * `untried`: What the check that runs could not try.
     * `endless`: Why no more ends of uniforms are searched for; empty if they are.
+    * `traced`: Whether a law was probed that is none of `exact_laws`.
     * `unprobed`: Why the law after one draft could not be probed; empty if it was, or was not
       tried.
     """
@@ -83,6 +84,7 @@ class Judge:
     unprobed: str = ""
     limit: TimeLimit = field(default_factory=TimeLimit)
     exact_laws: list[ExactLaw] = field(default_factory=list, repr=False)
+    traced: bool = False
 
     @property
     def implementation(self) -> Callable[..., Any]:
@@ -96,7 +98,7 @@ class Judge:
     @property
     def repeats(self) -> bool:
         """Whether equal random numbers are known to give equal blocks: a law was probed."""
-        return any(one.blocks for one in self.exact_laws)
+        return self.traced or any(one.blocks for one in self.exact_laws)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -13,6 +13,8 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import NO_TOKEN, Floats
+from specref.conformance.diagnosis.laws import Observed
+from specref.conformance.diagnosis.ranking import ExactBlocks
 from specref.conformance.judge import Judge
 from specref.conformance.wrong_decision import Verified, verified_chain, verified_tree
 from specref.contracts.batch import NO_NODE, Batch, TreeBatch, as_tree
@@ -73,6 +75,15 @@ SITUATIONS = (
     _with("first-row", "in rows that others come after", "first", after=2),
     _with("short", "in rows with fewer drafts than others", "first short", after=3),
     _with("after-short", "in rows after one with fewer drafts", "second short", before=1),
+    _with("after-long", "in rows after one with more drafts", "second long", before=3),
+    _with(
+        "no-drafts-second", "in rows without drafts after others", "empty second", drafts=0,
+        before=2,
+    ),
+    _with(
+        "no-laws-second", "where draft_probs is None, in rows after the first of a call",
+        "none second", certain=True, before=2,
+    ),
     _with(COOLER, "at temperatures below 1", "cold", heats=(COLD,)),
     _with(HOTTER, "at temperatures above 1", "hot", heats=(HOT,)),
     _with(
@@ -82,6 +93,22 @@ SITUATIONS = (
     _with(
         "other-heat", "after rows with another temperature", "second hot other", before=2,
         heats=(COLD, HOT),
+    ),
+    _with(
+        "first-other-heat", "before rows with another temperature", "first hot other", after=2,
+        heats=(HOT, COLD),
+    ),
+    _with(
+        "after-short-other-heat", "after rows with fewer drafts and another temperature",
+        "second short hot other", before=1, heats=(COLD, HOT),
+    ),
+    _with(
+        "after-long-other-heat", "after rows with more drafts and another temperature",
+        "second long hot other", before=3, heats=(COLD, HOT),
+    ),
+    _with(
+        "no-laws-hot", "where draft_probs is None, at a temperature other than 1", "none hot",
+        certain=True, heats=(HOT,),
     ),
     _with("siblings", "where a node has siblings", "siblings", branching=(2,)),
     _with("third", "of the third sibling", "siblings third", branching=(3,)),
@@ -97,6 +124,10 @@ SITUATIONS = (
 )  # fmt: skip
 
 
+LAST_ROW, FIRST_ROW = "second-row", "first-row"
+"""A row that is the last of its call, and one that is the first: alone, a row is both."""
+LENGTHS = frozenset({"short", "long"})
+"""Features of rows with another number of drafts than their neighbour."""
 HEATED = frozenset(one.name for one in SITUATIONS if one.heats != (PLAIN,))
 """Situations at a temperature other than 1."""
 
@@ -106,7 +137,7 @@ def with_one_draft(one: Situation) -> Situation | None:
 
     None where there are no two, or where their number is what is otherwise.
     """
-    if one.drafts != 2 or one.branching or "short" in one.features:
+    if one.drafts != 2 or one.branching or one.features & LENGTHS:
         return None
     return replace(one, drafts=1, before=one.before and 1, after=one.after and 1)
 
@@ -115,7 +146,7 @@ def possible(one: Situation, judge: Judge, of_one_row: bool = False) -> bool:
     """Whether a sampler has to be right in a situation, and whether it may say something."""
     claims, trees = judge.capabilities, judge.contract.trees
     rows = one.before is not None or one.after is not None
-    uneven = bool(one.features & {"empty", "short"}) or one.name == "other-tree"
+    uneven = bool(one.features & {"empty", *LENGTHS}) or one.name == "other-tree"
     heated = (
         isinstance(judge.contract, RaggedContract) and "temperature" in judge.verifier.keywords
     )
@@ -179,6 +210,41 @@ def models(one: Situation) -> tuple[Model, Model]:
         Model(FOUR, lambda context: p[len(context)]),
         Model(FOUR, lambda context: q[len(context) % len(q)]),
     )
+
+
+def blocks_of(one: Situation, found: Sequence[tuple[Asked, Probed]]) -> list[ExactBlocks]:
+    """The laws of the block of a chain at temperature 1, as known bugs have them.
+
+    Of drafts that are certain, each has its own. None beside other rows: what is read of these,
+    which are certain, may look like a bug that it is not.
+    """
+    beside_others = one.before is not None or one.after is not None
+    if one.branching or not one.drafts or one.heats != (PLAIN,) or beside_others:
+        return []
+    target, drafter = models(one)
+    if one.certain:
+        return [
+            _blocks(one, target, certain_of(asked.drafts), [(1.0, probed)])
+            for asked, probed in found
+        ]
+    return [_blocks(one, target, drafter, [(asked.weight, probed) for asked, probed in found])]
+
+
+def certain_of(drafts: Tokens) -> Model:
+    """A drafter that gives these."""
+    rows = np.eye(len(FOUR.tokens))[list(drafts)]
+    return Model(FOUR, lambda context: rows[len(context) % len(rows)])
+
+
+def _blocks(
+    one: Situation, target: Model, drafter: Model, found: Sequence[tuple[float, Probed]]
+) -> ExactBlocks:
+    law: dict[Tokens, float] = {}
+    for weight, probed in found:
+        for block, share in probed.distribution.items():
+            law[block] = law.get(block, 0.0) + weight * share
+    case = Observed(one.name, target, drafter, (), one.drafts, {(0,): 1})
+    return ExactBlocks(case, law, sum(weight * probed.error_bound for weight, probed in found))
 
 
 def chain(p: Floats, q: Floats, drafts: Tokens) -> Batch:

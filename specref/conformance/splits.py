@@ -8,7 +8,7 @@ random numbers cannot be intercepted, the blocks are drawn, and compared with th
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from specref.arrays import NO_TOKEN, Ints
 from specref.conformance.checks.check import few_threads, intercepted
 from specref.conformance.checks.loops import told as told_of_loops
 from specref.conformance.checks.probed_rows import at_temperatures
+from specref.conformance.diagnosis.laws import laws_compared
+from specref.conformance.diagnosis.ranking import ExactBlocks, same_laws
 from specref.conformance.exact_first import in_a_copy
 from specref.conformance.explaining import differ
 from specref.conformance.judge import Judge
@@ -26,13 +28,16 @@ from specref.conformance.report import Report
 from specref.conformance.row_situations import (
     ALONE,
     COOLER,
+    FIRST_ROW,
     HOTTER,
+    LAST_ROW,
     ONE_DRAFT,
     SITUATIONS,
     TOGETHER,
     Asked,
     Situation,
     asked_in,
+    blocks_of,
     models,
     possible,
     stacked,
@@ -61,7 +66,7 @@ from specref.probing.probe import Probed, batch_program, probe_program
 from specref.probing.source import Given
 from specref.vocabulary import Tokens
 
-EXACT, RUNS, OF_TWO, SECONDS, STOPPED = 1e-6, 2_000, 3, 20.0, 10.0
+EXACT, RUNS, OF_TWO, SECONDS, STOPPED = 1e-6, 2_000, 3, 30.0, 10.0
 """A distance that rounding explains; runs for one law, and a factor for that of two rows; seconds
 for all situations, and after which a copy of the process that goes on is stopped."""
 MOST_SAID = 3
@@ -83,12 +88,14 @@ class Tried:
 
     * `wrong`: None: it was not tried, for want of time.
     * `blocks`: How many were drawn, where random numbers cannot be intercepted.
+    * `laws`: Those of the block, where known bugs have one.
     """
 
     situation: Situation
     wrong: bool | None
     decision: WrongDecision | None = None
     blocks: int = 0
+    laws: tuple[ExactBlocks, ...] = ()
 
 
 def tried(one: Situation, judge: Judge, until: float, most: int = BLOCKS) -> Tried:
@@ -104,7 +111,7 @@ def tried(one: Situation, judge: Judge, until: float, most: int = BLOCKS) -> Tri
     found: list[tuple[Asked, Probed]] = []
     for asked in asked_in(one, judge):
         program = batch_program(verifier, verifier.shaped(asked.batch), RUNS, (asked.row,))
-        law = in_time(partial(probe_program, program), judge, until)
+        law = in_time(partial(probe_program, program, known=judge.repeats), judge, until)
         if law is None:
             return Tried(one, None)
         if law.uninterpreted:
@@ -116,7 +123,8 @@ def tried(one: Situation, judge: Judge, until: float, most: int = BLOCKS) -> Tri
             return Tried(one, True, raising(error, probed))
     if not off(one, found):
         return Tried(one, False)
-    return Tried(one, True, wrong_decision(each for each in given if each is not None))
+    decision = wrong_decision(each for each in given if each is not None)
+    return Tried(one, True, decision, laws=tuple(blocks_of(one, found)))
 
 
 def drawn_in(
@@ -195,16 +203,21 @@ class Split:
 
     * `text`: One sentence; empty if the situations do not tell.
     * `decision`: The first wrong decision in the situation with the fewest features.
+    * `known`: The bugs that have the law of the block in that situation.
+    * `place`: Where in a call a row has to be, if one that is alone is wrong and others are not.
     """
 
     text: str
     wrong: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
     decision: WrongDecision | None = None
+    known: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def evidence(self) -> dict[str, Any]:
-        return {"text": self.text, "wrong": list(self.wrong), "right": list(self.right)}
+        more = {"known": list(self.known), "place": self.place}
+        return {"text": self.text, "wrong": list(self.wrong), "right": list(self.right), **more}
 
 
 def located(report: Report, judge: Judge, copied: bool) -> Report:
@@ -238,7 +251,7 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     found = in_a_copy(work, SECONDS + STOPPED) if copied else work()
     if found is None:
         return report
-    more: dict[str, Any] = {"split": found.evidence} if found.text else {}
+    more: dict[str, Any] = {"split": found.evidence} if found.text or found.right else {}
     if found.decision is not None:
         decided = found.decision
         if decided.name != ROWS:
@@ -264,31 +277,89 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
     most = max(1, alone.blocks // LONGER) if alone.blocks else BLOCKS
     if alone.wrong is None:
         return None
+    judge.traced = not alone.blocks
     if alone.wrong:
         less = tried(ONE_DRAFT, judge, until, LONGER * BLOCKS)
         enough = "with one draft" if less.wrong else "with two drafts; with one it is right"
         # That one row is enough is known where its exact law was the first to fail.
         text = "" if of_one_row and less.wrong else f"one row alone is enough, {enough}"
-        return Split(text, ("alone",), () if less.wrong else ("one-draft",), alone.decision)
+        place, fine = ("", ()) if alone.blocks else place_in_call(judge, until, bool(less.wrong))
+        if place:
+            text = f"{place} (right: {', '.join(NAMED[one] for one in fine)})"
+        right = (*(() if less.wrong else ("one-draft",)), *fine)
+        return Split(text, ("alone",), right, alone.decision, place=place)
     together = judge.capabilities.batch != 1 and not of_one_row
     if depends and together and (both := two_rows(judge, until - SECONDS / 2, depends)).wrong:
-        return told([alone, both])
+        return told([alone, both], judge, until)
     asked = [one for one in SITUATIONS if possible(one, judge, of_one_row)]
     if depends:
         asked.sort(key=lambda one: one.before is None and one.after is None)
     wrong = {} if alone.blocks else at_once(asked, judge, until)
-    found = [alone, *(wrong.get(one) or tried(one, judge, until, most) for one in asked)]
-    return told([*found, two_rows(judge, until)] if together else found)
+    found = [alone, *wrong.values()]
+    for one in asked if depends else by_features(asked):
+        if one not in wrong and not says_nothing(one, found) and not is_part(one, found):
+            found.append(tried(one, judge, until, most))
+    found += [two_rows(judge, until)] if together else []
+    split = told(found, judge, until)
+    if not split.wrong and of_one_row:  # a bug of the fixture alone
+        return Split("")
+    return split
 
 
 def at_once(asked: Sequence[Situation], judge: Judge, until: float) -> dict[Situation, Tried]:
     """What is wrong with one draft already."""
-    found = {}
+    found: dict[Situation, Tried] = {}
     for one in asked:
         less = with_one_draft(one)
-        if less is not None and (so := tried(less, judge, until)).wrong:
+        if less is None or says_nothing(one, found.values()):
+            continue
+        if (so := tried(less, judge, until)).wrong:
             found[one] = so
     return found
+
+
+def by_features(asked: Sequence[Situation]) -> list[Situation]:
+    """Those first that one draft does not tell, and of all of them those with most features."""
+    return sorted(asked, key=lambda one: (with_one_draft(one) is not None, -len(one.features)))
+
+
+def is_part(one: Situation, found: Iterable[Tried]) -> bool:
+    """Whether a chain of drafts with all that is otherwise here, and more, is right."""
+    chains = [each.situation for each in found if each.wrong is False]
+    richer = (each for each in chains if not each.branching and one.features < each.features)
+    return not one.branching and one.features != frozenset() and any(richer)
+
+
+def says_nothing(one: Situation, found: Iterable[Tried]) -> bool:
+    """Whether one with fewer features is wrong already."""
+    return any(each.wrong and each.situation.features < one.features for each in found)
+
+
+NAMED = {FIRST_ROW: "in rows that others come after", LAST_ROW: "in rows after others"}
+PLACES = {
+    (False, True): "only in the last row of a call",
+    (True, False): "only in the first row of a call",
+    (False, False): "only in a row that is alone in its call",
+}
+"""{whether a row is wrong with others after it, and with others before it: where it is}."""
+
+
+def place_in_call(judge: Judge, until: float, less: bool) -> tuple[str, tuple[str, ...]]:
+    """Where in a call a row is wrong that is wrong alone, and which rows are right.
+
+    Nothing if all are wrong, or not all can be tried. With `less`, one draft is enough.
+    """
+    named = {one.name: one for one in SITUATIONS}
+    wrong = {}
+    for name in (FIRST_ROW, LAST_ROW):
+        one = named[name]
+        if not possible(one, judge):
+            return "", ()
+        wrong[name] = tried((less and with_one_draft(one)) or one, judge, until).wrong
+    if None in wrong.values():
+        return "", ()
+    place = PLACES.get((bool(wrong[FIRST_ROW]), bool(wrong[LAST_ROW])), "")
+    return place, tuple(name for name, so in wrong.items() if not so)
 
 
 def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
@@ -300,7 +371,7 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
         rows = asked.batch[np.zeros(2, dtype=np.int64)]
         verifier = judge.verifier
         program = batch_program(verifier, verifier.shaped(rows), OF_TWO * RUNS, (0, 1))
-        found = in_time(partial(probe_program, program), judge, until)
+        found = in_time(partial(probe_program, program, known=judge.repeats), judge, until)
         if found is None or found.failures or (found.uninterpreted and not known):
             return Tried(TOGETHER, None)
         if found.uninterpreted:
@@ -339,7 +410,7 @@ def _two(both: Tokens) -> tuple[Tokens, Tokens]:
     return both[:middle], both[middle + 1 :]
 
 
-def told(found: Sequence[Tried]) -> Split:
+def told(found: Sequence[Tried], judge: Judge, until: float) -> Split:
     """What situations tell: those that are wrong of which no part is wrong."""
     wrong = [one for one in found if one.wrong]
     names = {
@@ -356,9 +427,30 @@ def told(found: Sequence[Tried]) -> Split:
     said = "at T ≠ 1" if heated else said
     fine = [one for one in found if one.wrong is False]
     alone = "one row alone" + " at T = 1" * heated
-    others = ", ".join([alone, *(one.situation.name for one in fine[1:])])
+    features = frozenset[str]().union(*(one.situation.features for one in least))
+    parts = [one for one in fine[1:] if one.situation.features < features]
+    named = parts[:MOST_SAID]
+    more = len(fine) - 1 - len(named)
+    others = ", ".join([alone, *(one.situation.name for one in named)])
+    others += f" and {more} other situation{'s' * (more != 1)}" * (more > 0)
     drawn = [one.blocks for one in fine if one.blocks]
     how = f"nothing seen in {min(drawn):,} blocks or more" if drawn else "right"
     text = f"only {said} ({how}: {others})" if least else ""
     decision = next((one.decision for one in least if one.decision), None)
-    return Split(text, names[True], names[False], decision)
+    known = next((bugs_in(one, judge, until) for one in least if one.laws), ())
+    return Split(text, names[True], names[False], decision, known)
+
+
+def bugs_in(one: Tried, judge: Judge, until: float) -> tuple[str, ...]:
+    """The known bugs that have the law of the block in a situation, also with two drafts.
+
+    Those come first that are about the decision that is wrong.
+    """
+    laws, compared = one.laws, laws_compared(judge.rule)
+    known = same_laws(laws, compared)
+    usual = next(each for each in SITUATIONS if each.name == one.situation.name)
+    if len(known) > 1 and usual.drafts > one.situation.drafts:
+        laws += tried(usual, judge, until).laws
+        known = same_laws(laws, compared)
+    stage = "" if one.decision is None else one.decision.name.partition("[")[0]
+    return tuple(sorted(known, key=lambda id_: compared.entries[id_].stage != stage))

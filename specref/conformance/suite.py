@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,8 +13,8 @@ from specref.conformance.batch_bugs import batch_bug
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
 from specref.conformance.checks.probed import one_draft, two_drafts
-from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
-from specref.conformance.diagnosis.laws import compared_with
+from specref.conformance.diagnosis import Diagnosis, Observed, diagnose, unnamed
+from specref.conformance.diagnosis.laws import laws_compared
 from specref.conformance.diagnosis.ranking import ExactBlocks, diagnose_exactly
 from specref.conformance.exact_first import ahead_of_samples, in_order
 from specref.conformance.explaining import explained, explains, explanation, further
@@ -411,9 +411,3 @@ def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
         for place, seen in judge.memo[f"blocks/{name}"].blocks.items()
         if (counts := Counter(seen) + more.get(name, {}).get(place, Counter()))
     ]
-
-
-@cache
-def laws_compared(rule: str) -> Laws:
-    """The laws that failures of a rule are compared with; cached."""
-    return Laws(compared_with(rule), algorithm=rule)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
 from specref.conformance.options import LONGER, CheckOptions
-from specref.conformance.row_situations import COOLER, HEATED, HOTTER
+from specref.conformance.row_situations import COOLER, HEATED, HOTTER, LENGTHS, SITUATIONS
 from specref.conformance.status import (
     CheckResult,
     Finding,
@@ -26,6 +26,7 @@ from specref.conformance.status import (
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
+from specref.zoo import ALL
 
 if TYPE_CHECKING:
     from specref.conformance.report import Report
@@ -77,11 +78,33 @@ USES: Mapping[str, str] = {
     "bonus": "p of the bonus token",
 }
 """{decision: what it is made from}."""
-ROWS = "smoke/rows-vary"
+PADDED = (
+    "Look for rows that are counted as if all requests had as many drafts, such as row * "
+    "(max_spec_len + 1)."
+)
+LAST = (
+    "But only in that row: look for an index that is cut off, or reaches too far, at an end of "
+    "the arrays."
+)
+HINTS: Mapping[str, str] = {
+    "none": "Look at what is done where draft_probs is None: each draft is certain there.",
+    "empty": "Look at requests without drafts: an index that is right of others, such as "
+    "start + length - 1, belongs to another request there.",
+    **dict.fromkeys(sorted(LENGTHS), PADDED),
+    "second": "Look for an index, or an offset, that is right for the first request of a call.",
+    "first": "Look for an index that reaches into the rows of the next request.",
+}
+"""{feature of a situation in which alone a sampler is wrong: where to look}."""
+REPEATING = (
+    "Calls repeat random numbers. Look for a generator that is made, copied or seeded anew in "
+    "each call, or for seeds that come again."
+)
 SHARING = (
     "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
     "such as noise of shape (1, V) that is expanded, or one seed for all rows."
 )
+SHARED = {"calls": REPEATING, "rows": SHARING}
+"""{between what random numbers are shared: what to look for}."""
 LISTED = "specref list findings"
 """What prints the meaning of each finding, where the site has no address."""
 BY_ITSELF = "To identify a known bug, run again with --only joint"
@@ -365,17 +388,21 @@ def _cause(report: "Report") -> Iterator[str]:
     found = report.diagnosis
     if found is None:
         shown = shown_first(report)
-        if shown is not None and shown.id == ROWS and shown.finding == Finding.DEPENDENCE:
-            yield from wrapped(SHARING, taken=14)
+        depends = shown is not None and shown.finding == Finding.DEPENDENCE
+        if (
+            shown is not None
+            and depends
+            and (said := SHARED.get(str(shown.evidence.get("between"))))
+        ):
+            yield from wrapped(said, taken=14)
         elif why := why_unnamed(report):
             yield from wrapped(why, taken=14)
         return
     first = next(iter(found.candidates), None)
     exact = [_distance(one) for one in report.failures if one.exact]
     shown = shown_first(report)
-    if shown is not None and not found.known and (said := _of_temperature(shown)):
-        yield from wrapped(said, taken=14)
-        yield from wrapped(HEATING)
+    if elsewhere := _of_situation(report):
+        yield from elsewhere
         return
     if exact and max(exact) <= MARGIN and not (found.known or _larger(report)):
         said = f"the largest exact distance, TV {max(exact):.2g}, is of the size that rounding has"
@@ -384,19 +411,16 @@ def _cause(report: "Report") -> Iterator[str]:
             "Look for p or q in bfloat16, float16 or integers: docs/low-precision.md"
         )
         return
-    if first is None or not (first.fits or first.resembles):
+    if first is None or found.unseen or not (first.fits or first.resembles):
         yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
-        yield from _less_likely(found.candidates[:2])
-        return
-    if shown is not None and not first.fits and _situational(shown):
-        said = "No known bug fits: in other situations than this one nothing is wrong."
-        yield from wrapped(said, taken=14)
-        yield from _less_likely(found.candidates[:2])
+        yield from () if found.unseen else _less_likely(found.candidates[:2])
         return
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
     how = "fits" if first.fits else "resembles"
     drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
     yield f"{how} what was seen on {cases}{drawn}"
+    if shown is not None and shown.evidence.get("split", {}).get("place"):
+        yield from wrapped(LAST)
     for entry, share in zip(first.entries[:FEW], first.strengths, strict=False):
         part = "" if share == 1 else f", in {share:.0%} of blocks"
         yield from wrapped(f"{entry.id}{part}: {entry.symptom}", INDENT)
@@ -408,6 +432,31 @@ def _cause(report: "Report") -> Iterator[str]:
     yield from _less_likely(found.candidates[1:3])
 
 
+def _of_situation(report: "Report") -> list[str]:
+    """What may be wrong if one row alone is right, without known bugs of such a row.
+
+    Blocks of all situations together are a mixture, to which no known bug is compared.
+    """
+    shown, found = shown_first(report), report.diagnosis
+    if shown is None or found is None or (found.known and not found.unseen):
+        return []
+    if said := _of_temperature(shown):
+        return [*wrapped(said, taken=14), *wrapped(HEATING)]
+    if not _situational(shown):
+        return []
+    split = shown.evidence["split"]
+    wrong = [one for one in SITUATIONS if one.name in split["wrong"]]
+    features = {x for one in wrong for x in one.features}
+    hint = next((said for feature, said in HINTS.items() if feature in features), "")
+    known = [ALL[id_] for id_ in split.get("known", ())]
+    if known and wrong:
+        names = " or ".join(one.id for one in known[:FEW])
+        lines = wrapped(f"{wrong[0].said} exactly the distribution of {names}", taken=14)
+        return [*lines, *wrapped(known[0].symptom), *wrapped(f"Fix: {known[0].hint} {hint}")]
+    right = "No known bug is named: one row alone is right."
+    return wrapped(f"{right} {hint}".rstrip(), taken=14)
+
+
 def _of_temperature(shown: CheckResult) -> str:
     """What is wrong if everything is right at temperature 1; empty otherwise."""
     wrong = set(shown.evidence.get("split", {}).get("wrong", ()))
@@ -416,7 +465,9 @@ def _of_temperature(shown: CheckResult) -> str:
     name = shown.evidence.get("decision", {}).get("name", "").partition("[")[0]
     what = f"the logits of {USES.get(name, 'p or q')}"
     if not wrong & {COOLER, HOTTER}:  # it is right in a row that is alone
-        return f"The temperature of another row, or none, is applied to {what}."
+        said = f"The temperature of another row, or none, is applied to {what}."
+        features = {x for one in SITUATIONS if one.name in wrong for x in one.features}
+        return f"{said} {PADDED}" if features & LENGTHS else said
     return f"The temperature is applied wrongly, twice or not at all to {what}."
 
 

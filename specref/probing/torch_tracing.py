@@ -142,7 +142,12 @@ class Memory:
         return _window(found[1], value)
 
     def assign(self, tensor: torch.Tensor, numbers: Any) -> None:
-        """Set the elements of a tensor, which may be a view, to these numbers."""
+        """Set the elements of a tensor, which may be a view, to these numbers.
+
+        One without elements is left out: all empty tensors have the same address.
+        """
+        if not tensor.numel():
+            return
         if _address(tensor) not in self._cells:
             size = tensor.untyped_storage().nbytes() // tensor.element_size()
             whole = torch.as_strided(tensor, (size,), (1,), 0)

@@ -159,7 +159,9 @@ def alike(
     distance, mean = found
     how = "share random numbers" if mean > 0 else "get opposite random numbers"
     where = f"{distance:,} apart" + ", over calls" * (distance >= first.shape[1])
-    return failed(f"{rows} {where}, {how}", distance=distance, resemblance=mean)
+    between = "calls" if distance >= first.shape[1] else "rows"
+    evidence = {"distance": distance, "resemblance": mean, "between": between}
+    return failed(f"{rows} {where}, {how}", **evidence)
 
 
 def repeated(first: Ints) -> Outcome | None:
@@ -180,7 +182,8 @@ def repeated(first: Ints) -> Outcome | None:
     other = int(np.flatnonzero((first == first[one]).all(axis=1))[1])
     return failed(
         f"calls {one + 1:,} and {other + 1:,} of {calls:,} gave {rows:,} identical rows the same "
-        "tokens: they share random numbers"
+        "tokens: they share random numbers",
+        between="calls",
     )
 
 
@@ -195,6 +198,7 @@ def uneven(first: Ints, level: float) -> Outcome | None:
             return failed(
                 f"the {rows:,} identical rows of a call get the same tokens too {how} over them",
                 log10_evidence=evidence / math.log(10),
+                between="rows",
             )
     return None
 
@@ -219,6 +223,7 @@ def ragged(verifier: Called, judge: Judge) -> Outcome | None:
                 f"numbers: evidence 10^{evidence / math.log(10):.0f} in {left.size:,} pairs that "
                 "how many drafts they keep depends on each other",
                 log10_evidence=evidence / math.log(10),
+                between="rows",
             )
         if wrong := alike(first[:, start::2], level, 2, f"rows of {drafts(one)} among others,"):
             return wrong

@@ -69,13 +69,14 @@ def calls_vary(judge: Judge) -> Outcome:
     if len(distinct) > 1:
         distance = repeats(blocks.ravel())
         if distance:
-            return failed(f"calls repeat the random numbers of {distance} calls before")
+            said = f"calls repeat the random numbers of {distance} calls before"
+            return failed(said, between="calls")
         return passed(_seen(len(distinct), times))
     batch = judge.sample(judge.fixtures[0], SAMPLE, "argmax")
     tokens = judge.verifier(batch, judge.rng("argmax")).tokens
     eos = judge.fixture(judge.fixtures[0]).eos
     own = departures(batch, likeliest(judge.verifier, batch), tokens, eos)
-    return failed(_never(times, greedy=not own.size))
+    return failed(_never(times, greedy=not own.size), between="calls")
 
 
 def texts_vary(judge: Judge) -> Outcome:
@@ -122,12 +123,14 @@ def rows_vary(judge: Judge) -> Outcome:
         return not_applicable("takes one row at a time")
     given = answers_to_identical(judge, rows, TIMES)
     if agree([answer.counts for answer in given]):
-        return failed(f"in {TIMES} calls all {rows} identical rows accepted equally many drafts")
+        said = f"in {TIMES} calls all {rows} identical rows accepted equally many drafts"
+        return failed(said, between="rows")
     for count in (1, 2, 3):
         last = [answer.tokens[answer.counts == count, count - 1] for answer in given]
         if agree(last):
             return failed(
-                f"in {TIMES} calls all identical rows with {count} tokens had the same last one"
+                f"in {TIMES} calls all identical rows with {count} tokens had the same last one",
+                between="rows",
             )
     (large,) = answers_to_identical(
         judge, min(judge.capabilities.batch or LARGE_BATCH, LARGE_BATCH), 1
@@ -137,7 +140,7 @@ def rows_vary(judge: Judge) -> Outcome:
     for values, most in ((single, COLLISIONS), (large.counts, 0.5 + float(shares @ shares))):
         distance = repeats(values, most)
         if distance:
-            return failed(f"identical rows {distance} apart share random numbers")
+            return failed(f"identical rows {distance} apart share random numbers", between="rows")
     return passed()
 
 

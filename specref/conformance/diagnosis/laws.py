@@ -130,6 +130,12 @@ def compared_with(rule: str) -> Mapping[str, Entry]:
     return MappingProxyType({**MUTANTS, **operators})
 
 
+@cache
+def laws_compared(rule: str) -> Laws:
+    """The laws that failures of a rule are compared with; cached."""
+    return Laws(compared_with(rule), algorithm=rule)
+
+
 def _own(rule: str) -> Mapping[str, Entry]:
     if RULES[rule].coins != "jointly":
         return {}

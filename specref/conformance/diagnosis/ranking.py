@@ -171,6 +171,14 @@ def diagnose_exactly(cases: Sequence[ExactBlocks], laws: Laws) -> Diagnosis:
     )
 
 
+def same_laws(cases: Sequence[ExactBlocks], laws: Laws) -> tuple[str, ...]:
+    """The known bugs that have the same law on all cases."""
+    with suppress(ValueError):  # the clean rule has no law there
+        found = diagnose_exactly(cases, laws)
+        return tuple(id_ for one in found.candidates if one.fits for id_ in one.ids)
+    return ()
+
+
 def _beyond(one: ExactBlocks, law: Law) -> float:
     """The distance of a law, beyond what is not known of it."""
     return max(0.0, float(total_variation(dict(one.law), dict(law))) - one.error_bound)
