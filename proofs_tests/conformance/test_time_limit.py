@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from specref.conformance.checks import CHECKS
+from specref.conformance.exact_first import in_order
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
-from specref.conformance.status import Outcome, Status
+from specref.conformance.status import FIRST, Outcome, Status
+from specref.conformance.suite import prepare
 from specref.conformance.time_limit import LateError, TimeLimit, at_most
 from specref.contracts.table import STEP
 from specref.examples.correct import verify as correct
@@ -71,6 +73,32 @@ def test_a_late_check_is_not_tried() -> None:
     assert found.seconds < 5
     over = TimeLimit(0.5, time.perf_counter() - 1)
     assert over.run(ANSWERS, sleeps, None).status == Status.NOT_RUN
+
+
+def test_the_first_exact_law_comes_before_all_that_draws() -> None:
+    """However busy the machine, a run within its limit has compared a distribution."""
+    limited, free = (
+        [one.id for one in in_order(asked, judge)[0]]
+        for judge, asked in (
+            prepare(correct, CheckOptions(time_limit=limit)) for limit in (20.0, None)
+        )
+    )
+    drawing = [one.id for one in CHECKS if one.id in limited and one.law]
+    laws = [id_ for id_ in limited if id_ in drawing]
+    assert tuple(laws[:2]) == FIRST
+    assert free.index("smoke/calls-vary") < free.index(FIRST[0])
+    assert set(free) == set(limited)
+
+
+@pytest.mark.parametrize(
+    ("id_", "status"), [(FIRST[0], Status.PASSED), (FIRST[1], Status.NOT_RUN)]
+)
+def test_the_first_exact_law_may_end_late(id_: str, status: Status) -> None:
+    limit = TimeLimit(100.0, time.perf_counter() - 101)
+    (one,) = (check for check in CHECKS if check.id == id_)
+    assert limit.run(one, lambda one: one.result(Outcome(Status.PASSED)), None).status == status
+    over = TimeLimit(100.0, time.perf_counter() - 120)
+    assert over.run(one, lambda one: one.result(Outcome(Status.PASSED)), None).not_tried
 
 
 def test_too_few_samples_are_not_tried_and_a_failure_counts() -> None:

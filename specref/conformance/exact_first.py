@@ -30,6 +30,8 @@ READ = 1 << 16
 def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], bool]:
     """The checks, with the exact laws that are worked out first after those of smoke.
 
+    Where the run has a time limit, they come before those of smoke that draw, the shortest first.
+
     They stay where they are, and the second value is False, where the process cannot be copied,
     or the code draws elsewhere.
     """
@@ -39,7 +41,13 @@ def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], b
         return tuple(asked), False
     first = [one for one in asked if one.id in FIRST]
     others = [one for one in asked if one.id not in FIRST]
-    after = next((n for n, one in enumerate(others) if one.stage != Stage.SMOKE), len(others))
+    limited = judge.options.time_limit is not None
+    if limited:
+        first.sort(key=lambda one: FIRST.index(one.id))
+    draws = (
+        n for n, one in enumerate(others) if one.stage != Stage.SMOKE or (limited and one.law)
+    )
+    after = next(draws, len(others))
     return (*others[:after], *first, *others[after:]), True
 
 
