@@ -35,6 +35,48 @@ def test_right_loops_pass(name: str) -> None:
     assert report.exit_code == 0, report
 
 
+GREEDY: dict[str, Any] = {
+    "torch_backend": lambda: load_torch_backend(temperature=0.0),
+    "Transformers": lambda: load_transformers(greedy=True),
+}
+
+
+def judged_greedily(function: Any) -> Report:
+    only = "boundary/greedy-batches"
+    return check(function, contract="generate-batch", greedy=True, only=[only])
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_greedy_batches_are_the_targets_own_texts(name: str) -> None:
+    report = judged_greedily(GREEDY[name]())
+    assert report.exit_code == 0, report
+    assert report.results[0].message.endswith("texts are the target's own")
+
+
+@pytest.mark.parametrize(
+    ("name", "bug", "where"),
+    [
+        ("crop", as_the_fullest, "batch-acceptance, row 1"),
+        ("append", from_the_first, "batch-prompts, row 1"),
+        pytest.param("append", without_holes, "batch-prompts, row 1", marks=pytest.mark.deep),
+        pytest.param("select", first_rows, "batch-acceptance, row 1", marks=pytest.mark.deep),
+    ],
+)
+def test_a_planted_bug_of_the_cache_changes_a_greedy_text(
+    name: str, bug: Any, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slots, name, bug)
+    report = judged_greedily(GREEDY["torch_backend"]())
+    assert report.exit_code == 1
+    assert report.results[0].message.startswith(where)
+
+
+def test_a_loop_that_samples_is_not_greedy() -> None:
+    report = judged_greedily(load_torch_backend(temperature=0.1))
+    assert report.exit_code == 1
+    assert "an argmax of the target is" in report.results[0].message
+
+
 def test_assisted_generation_is_said_to_take_one_prompt() -> None:
     said = str(IMPLEMENTATIONS["transformers-generate-batch-sd"].not_run)
     assert said.startswith("not_run (assisted generation takes one prompt at a time")

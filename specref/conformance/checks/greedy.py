@@ -15,6 +15,7 @@ from specref.conformance.greedy import (
     departures,
     first_departure,
     greedy_block,
+    greedy_difference,
     greedy_text,
     likeliest,
 )
@@ -23,6 +24,7 @@ from specref.conformance.status import Outcome
 from specref.conformance.strata.batches import Trees, drawn
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.calls import Calling
+from specref.conformance.strata.loops import LOOP_STRATA, SETTINGS, Loops
 from specref.conformance.strata.shape import CallShape, Shape, TreeShape
 from specref.conformance.strata.stratum import Stratum, pools
 from specref.conformance.strata.table import (
@@ -41,6 +43,7 @@ from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.functions import StepContract
+from specref.contracts.generate_batch import GenerateBatchContract
 from specref.contracts.sampling import AFTER_EOS, Steps, step_call, until_end
 from specref.contracts.tree import TreeContract, TreeVerifier
 from specref.contracts.tree_fixtures import WITH, draw_trees
@@ -265,6 +268,25 @@ def steps(judge: Judge) -> Outcome:
     return calls_problem(judge, strata) or passed(f"also in {len(strata)} situations")
 
 
+def batches(judge: Judge) -> Outcome:
+    """Each text of a batch is the target's own, however rows differ in length and acceptance."""
+    texts = 0
+    for stratum in LOOP_STRATA:
+        if stratum.way == SETTINGS:  # at other temperatures the likeliest token is the same
+            continue
+        drawing = Loops(stratum, judge.subject, judge.rng(f"greedy/{stratum.name}"))
+        for shape in stratum.shapes:
+            for _ in range(max(2, TOKENS // (shape.batch * shape.asked))):
+                target, places, found, _ = drawing.answered(shape)
+                for row, (place, text) in enumerate(zip(places, found, strict=True)):
+                    context = place.context
+                    if why := greedy_difference(as_float(target), context, text, shape.asked):
+                        at = f"{stratum.name}, row {row} of {shape.batch} after {context}"
+                        return failed(f"{at}: {why}", row=row)
+                texts += len(found)
+    return passed(f"{texts:,} texts are the target's own")
+
+
 def certain_trees(judge: Judge) -> Outcome:
     """Every row of the target is certain: what is emitted is its text, or the start of it."""
     for name in judge.fixtures:
@@ -348,5 +370,6 @@ CHECKS = (
     greedily("boundary/greedy-large", DRAFTS, large),
     greedily("boundary/greedy-randomness", DRAFTS, randomness),
     greedily("boundary/greedy-steps", StepContract, steps),
+    greedily("boundary/greedy-batches", GenerateBatchContract, batches),
 )
 OF_TREES = (Check("boundary/greedy-tree", TreeContract, certain_trees),)

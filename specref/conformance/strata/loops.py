@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specref.arrays import Bools, Floats
+from specref.arrays import Bools, Floats, Ints
 from specref.conformance.strata.calls import (
     CallPlace,
     TextTokens,
@@ -27,6 +27,8 @@ from specref.contracts.fixtures import Fixture
 from specref.contracts.generate_batch import NEUTRAL, BatchCaller
 from specref.contracts.timeout import within
 from specref.distributions import top_p, with_temperature
+from specref.models import Model
+from specref.vocabulary import Tokens
 
 SAME, SETTINGS = ("same",), "settings"
 """Of a drafter that is the target, all drafts are accepted: no row is ahead of another. The way
@@ -187,8 +189,8 @@ class Loops(Drawing[CallShape]):
         }
         return replace(made[0], **arrays)
 
-    def _asked(self, shape: CallShape, number: int) -> TextTokens:
-        """The tokens of one call: contexts and settings are drawn for it."""
+    def answered(self, shape: CallShape) -> tuple[Model, list[CallPlace], list[Tokens], Ints]:
+        """One call: the target and the contexts, the text after each, and its settings' number."""
         size, rows = shape.vocabulary, shape.batch
         more = self.rng.integers(1 + LONGER_PROMPT * self.stratum.ragged, size=rows).tolist()
         known = size - self.stratum.ends
@@ -201,7 +203,12 @@ class Loops(Drawing[CallShape]):
         fixture = Fixture(self.stratum.name, *self.models[size], tuple(places))
         contexts = [place.context for place in places]
         ask = partial(self.call, fixture, contexts, shape.asked, self.rng, settings)
-        texts = within(self.timeout, ask)
+        return fixture.target, places, within(self.timeout, ask), way
+
+    def _asked(self, shape: CallShape, number: int) -> TextTokens:
+        """The tokens of one call."""
+        _, places, texts, way = self.answered(shape)
+        size, rows = shape.vocabulary, shape.batch
         if self.stratum.name == ACCEPTANCE:
             texts = [text[:JUDGED] for text in texts]
         found = text_tokens(places, texts, self.pairs[size], 0)
