@@ -81,6 +81,12 @@ def test_two_folders_are_an_engine(size: int, tmp_path: Path) -> None:
     assert {one.proposed for one in texts(engine, "plain")} == {0}
 
 
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    target = save(tmp_path / "target", 300, 1)
+    with pytest.raises(ValueError, match="drafter = nowhere: there is no such folder"):
+        engine_of_folders(target, "nowhere", ["He opened the"])
+
+
 def test_two_folders_are_asked_under_the_settings_that_are_given(tmp_path: Path) -> None:
     target, drafter = save(tmp_path / "target", 300, 1), save(tmp_path / "drafter", 300, 2)
     engine = engine_of_folders(target, drafter, ["He opened the"], settings={"top_k": 1})

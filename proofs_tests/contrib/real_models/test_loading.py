@@ -9,8 +9,9 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 from safetensors.torch import load_file, save_file
 
 from proofs_tests.contrib.real_models import tiny
-from specref.contrib.real_models import pairs
-from specref.contrib.real_models.loading import check_tokenizer, load
+from proofs_tests.pages.words import ROOT
+from specref.contrib.real_models import loading, pairs
+from specref.contrib.real_models.loading import check_tokenizer, digest, load
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_a_missing_part_is_named(copied, file, message):
 
 
 def test_no_folder():
-    with pytest.raises(ValueError, match="drafter = nowhere: expected a folder"):
+    with pytest.raises(ValueError, match="drafter = nowhere: there is no such folder"):
         load("nowhere", "drafter")
 
 
@@ -59,6 +60,49 @@ def test_a_tokenizer_that_surprises_the_model():
     model.model.norm.weight.data *= 100
     with pytest.raises(ValueError, match="expected the tokenizer that it was trained with"):
         check_tokenizer(tiny.tokenizer(280), model, "target")
+
+
+class Unreading:
+    """A tokenizer that makes so many tokens of a text, or raises."""
+
+    def __init__(self, tokens):
+        self.tokens = tokens
+
+    def get_vocab(self):
+        return {str(number): number for number in range(10)}
+
+    def encode(self, text):
+        if self.tokens is None:
+            raise RuntimeError("no token for unknown words")
+        return list(range(self.tokens))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [(None, "cannot encode plain English .no token"), (0, "in 0 tokens"), (1, "in 1 tokens")],
+)
+def test_a_tokenizer_that_does_not_read_english(monkeypatch, tokens, message):
+    monkeypatch.setattr(loading, "needed_ids", lambda tokenizer: 10)
+    with pytest.raises(ValueError, match=f"target: its tokenizer .*{message}"):
+        check_tokenizer(Unreading(tokens), tiny.model(300, 1), "target")
+
+
+def test_a_doubtful_tokenizer_is_told_of():
+    """Another vocabulary of a small model that was trained: it fits, and reads no English."""
+    models = ROOT / "fixtures" / "models"
+    target, drafter = (load(models / name, name) for name in ("target", "drafter_bpe1k"))
+    assert (target.doubt, drafter.doubt) == ("", "")
+    doubt = check_tokenizer(drafter.tokenizer, target.model, "target = mine")
+    assert "expected the tokenizer that it was trained with" in doubt
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_digest_is_of_every_file_that_makes_the_model(copied, folders, name):
+    (copied / "real_models.json").write_text("a record")
+    assert digest(copied) == digest(folders["target"])
+    path = copied / name
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert digest(copied) != digest(folders["target"])
 
 
 def test_files_that_are_cut(copied):
@@ -87,5 +131,5 @@ def test_weights_that_are_nan(copied):
 
 def test_both_folders_are_looked_at_before_one_is_loaded(copied, monkeypatch):
     monkeypatch.setattr(pairs, "load", lambda *_: pytest.fail("a model was loaded"))
-    with pytest.raises(ValueError, match="drafter = nowhere: expected a folder"):
+    with pytest.raises(ValueError, match="drafter = nowhere: there is no such folder"):
         pairs.folders_pair(copied, "nowhere", "cpu", "float32")

@@ -1,12 +1,14 @@
 """The cross-check of two folders with tiny random models: rows, planted bugs, going on."""
 
 import json
+import shutil
 
 import pytest
 
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
 from click.testing import CliRunner
+from safetensors.torch import load_file, save_file
 
 from proofs_tests.contrib.real_models import tiny
 from specref.cli import main
@@ -14,7 +16,7 @@ from specref.contrib.real_models import plan, running
 from specref.contrib.real_models.generating import Generator
 from specref.contrib.real_models.judging import judge
 from specref.contrib.real_models.loading import load
-from specref.contrib.real_models.pairs import paired
+from specref.contrib.real_models.pairs import paired, shared_tokens
 from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes, cases_of
 from specref.contrib.real_models.record import Record, verdict
 from specref.contrib.real_models.running import missing, prompts_of, run_row
@@ -171,7 +173,7 @@ def test_the_command_judges_two_folders(folders, tmp_path, monkeypatch):
     [
         (("--target", "x"), "go together"),
         (("--target", "x", "--drafter", "y", "--pair", "smollm2<-gemma"), "without --target"),
-        (("--target", "x", "--drafter", "y"), "target = x: expected a folder"),
+        (("--target", "x", "--drafter", "y"), "target = x: there is no such folder"),
         (("--pair", "other"), "expected one of gemma<-smollm2"),
         (("--method", "other"), "expected one of autoregressive, union"),
     ],
@@ -186,7 +188,7 @@ def test_a_method_that_no_pair_has_is_no_pass(folders, tmp_path):
     words = ("--target", folders["target"], "--drafter", folders["drafter"])
     done = cross_check(*words, "--method", "block", "--record", tmp_path / "r.json")
     assert done.exit_code == 2
-    assert "nothing was run" in done.output
+    assert "nothing was run: target <- drafter has autoregressive, union" in done.output
 
 
 def test_published_models_that_are_not_there(tmp_path, monkeypatch):
@@ -207,6 +209,56 @@ def test_vocabularies_that_share_nothing(pairs, monkeypatch):
     monkeypatch.setattr("specref.contrib.real_models.pairs.shared_tokens", lambda *_: 0)
     with pytest.raises(ValueError, match="shares no token with target"):
         paired(pairs["two"].target, pairs["two"].drafter)
+
+
+@pytest.mark.parametrize(("words", "shared"), [("〇一", 0), ("〇a", 1)])
+def test_the_end_of_a_text_is_no_shared_token(pairs, words, shared):
+    """Both models have one, and a draft that can only end the text is none."""
+    assert shared_tokens(pairs["two"].target, tiny.of_words([*words, "<e>"])) == shared
+
+
+def changed(folder, copy):
+    """A copy of a folder whose weights are others."""
+    shutil.copytree(folder, copy)
+    weights = load_file(copy / "model.safetensors")
+    weights["model.norm.weight"] *= 1.01
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    return copy
+
+
+def test_rows_of_other_models_do_not_go_on(folders, tmp_path, monkeypatch):
+    """Models of the same names: after training, or in another place."""
+    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(20, 0, 0)})
+    words = ("--drafter", folders["drafter"], "--method", "union", "--record", tmp_path / "r.json")
+    first = cross_check("--target", folders["target"], *words)
+    assert first.exit_code == 0, first.output
+    assert "another --record" not in first.output
+    again = cross_check("--target", folders["target"], *words)
+    assert f"rows from {tmp_path / 'r.json'}: 1; another --record" in again.output
+    other = cross_check("--target", changed(folders["target"], tmp_path / "target"), *words)
+    assert other.exit_code == 2
+    assert "its rows of target <- drafter are of another target" in other.output
+
+
+def test_an_interrupted_run_says_how_to_go_on(folders, tmp_path, monkeypatch):
+    def interrupted(record, *_):
+        record.write()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("specref.contrib.real_models.command.run_row", interrupted)
+    words = ("--target", folders["target"], "--drafter", folders["drafter"])
+    ended = cross_check(*words, "--record", tmp_path / "r.json")
+    assert ended.exit_code == 130
+    assert f"what is finished is in {tmp_path / 'r.json'}; the same command" in ended.output
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_there(tmp_path, monkeypatch, device):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    done = cross_check("--device", device, "--record", tmp_path / "r.json")
+    assert done.exit_code == 2
+    assert f"--device {device}: torch" in done.output
 
 
 def test_a_model_whose_cache_cannot_be_cropped_is_judged_without(folders, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Tiny random models with byte-level tokenizers, in folders as Hugging Face has them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.prompts import PROMPTS
 
 
@@ -44,6 +46,16 @@ def model(size: int, seed: int, positions: int = 256) -> Any:
         bos_token_id=None,
     )
     return LlamaForCausalLM(config).eval()
+
+
+def of_words(words: Sequence[str]) -> Loaded:
+    """A model of these tokens; the first is for unknown words, the last ends a text."""
+    known = {word: number for number, word in enumerate(words)}
+    backend: Any = Tokenizer(models.WordLevel(known, unk_token=words[0]))
+    backend.decoder = decoders.Fuse()
+    ends = {"unk_token": words[0], "eos_token": words[-1]}
+    read = PreTrainedTokenizerFast(tokenizer_object=backend, **ends)
+    return Loaded("words", model(len(words), 1), read)
 
 
 def save(folder: Path, size: int, seed: int, **options: Any) -> Path:

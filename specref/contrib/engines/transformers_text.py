@@ -88,8 +88,15 @@ def engine_of_folders(
     ------
     NotInstalledError
         A package is missing.
+    ValueError
+        A folder has no whole model.
     """
     require(PACKAGES, REMEDY)
+    # Imported here: it needs torch, which may be missing.
+    from specref.contrib.real_models.loading import check_folder
+
+    for name, folder in (("target", target), ("drafter", drafter)):
+        check_folder(folder, name)
     model, tokenizers, options = assisted((target, drafter), "", lookahead)
     given = {**UNSHAPED, **settings}
     speculative, plain = responding(model, {**options, **given}), responding(model, given)

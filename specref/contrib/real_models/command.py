@@ -1,7 +1,7 @@
 """What ``specref cross-check`` does: the pairs, the rows, and the table of them."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from specref.contrib.real_models.pairs import (
     Pair,
     Published,
     folders_pair,
+    ids_of,
 )
 from specref.contrib.real_models.plan import PROFILES, Case, Profile, cases_of
 from specref.contrib.real_models.record import Record, verdict
@@ -56,11 +57,7 @@ class Chosen:
         for method in self.methods:
             if method not in known:
                 raise ValueError(f"--method {method}: expected one of {', '.join(known)}")
-        if self.device == "cuda":
-            import torch
-
-            if not torch.cuda.is_available():
-                raise ValueError("--device cuda: torch finds none here; expected cpu")
+        _check_device(self.device)
 
     def pairs(self) -> Iterator[tuple[str, Pair]]:
         """The pairs, each loaded when its turn comes."""
@@ -79,53 +76,108 @@ class Chosen:
         return cases_of(name, wanted, sizes, device=self.device, dtype=self.dtype)
 
 
+def _check_device(name: str) -> None:
+    """Raise `ValueError` if torch has no such device here."""
+    import torch
+
+    lacking = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
+    if lacking.get(name):
+        raise ValueError(
+            f"--device {name}: torch {torch.__version__} finds none here; expected cpu, or a "
+            f"torch that is built for {name}"
+        )
+
+
 def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableType, set[str]]:
     """Run what is missing in a record; return its table, and the verdicts of these rows."""
     chosen.check()
-    record, shown = Record(path), []
+    record, shown, methods = Record(path), [], []
     versions = f"torch {version('torch')}, transformers {version('transformers')}"
     if versions not in record.made_with:
         record.made_with.append(versions)
     sizes = PROFILES[cast(Profile, chosen.profile)]
     for name, pair in chosen.pairs():
         prompts_of(pair)
+        record.check_models(name, pair.digests)
         cases = chosen.cases(name, pair)
         shown += cases
+        methods.append(f"{name} has {', '.join(pair.methods)}")
+        if not cases:
+            continue
         lacking = missing(record, cases, sizes)
         left = sum(tokens for _, tokens in lacking)
+        prompts = 0 if chosen.methods else _untimed(record, chosen, name, sizes.timed)
+        timed = _texts(pair, prompts) * TIMED
         with progress(left, "tokens") as advance:
-            told = f"{pair.name}: {len(lacking)} rows, {left:,} tokens"
-            advance(0, "", f"{told}, about {minutes(record, lacking, pair):.0f} min")
+            for line in announced(record, cases, lacking, pair, timed):
+                advance(0, "", line)
             for case, _ in lacking:
                 run_row(record, case, pair, case.tokens(sizes), _step(advance, str(case)))
-        if not chosen.methods:
-            _time(record, chosen, name, pair, sizes.timed, progress)
+        if prompts:
+            _time(record, chosen, name, pair, prompts, progress)
     if not shown:
         raise ValueError(
             f"--method {', '.join(chosen.methods)}: no pair that was asked for has it, so nothing "
-            f"was run; with one vocabulary there are {', '.join(ONE_VOCABULARY)}, with two "
-            f"{', '.join(TWO_VOCABULARIES)}"
+            f"was run: {'; '.join(methods)}"
         )
     rows = {case: record.rows[case] for case in shown}
     report = Group(table(rows), *timings(record.parts.get("speed", {})))
     return report, {verdict(case, tally) for case, tally in rows.items()}
 
 
+def announced(
+    record: Record,
+    cases: Sequence[Case],
+    lacking: Sequence[tuple[Case, int]],
+    pair: Pair,
+    timed: int,
+) -> Iterator[str]:
+    """What is said of a pair before its rows run.
+
+    * `timed`: Tokens of the texts that are timed after the rows.
+    """
+    yield from filter(None, (pair.target.doubt, pair.drafter.doubt))
+    if "standard" in pair.methods:
+        yield f"{pair.name}: one vocabulary"
+    elif pair.shared is not None:
+        of = ids_of(pair.drafter)
+        yield f"{pair.name}: the target has {pair.shared:,} of the draft model's {of:,} tokens"
+    if done := len(cases) - len(lacking):
+        yield f"rows from {record.path}: {done}; another --record runs them again"
+    if lacking or timed:
+        tokens = sum(tokens for _, tokens in lacking)
+        told = f"about {minutes(record, lacking, pair, timed):.0f} min"
+        yield f"{pair.name}: {len(lacking)} rows, at most {tokens:,} tokens, {told}"
+
+
+def _untimed(record: Record, chosen: Chosen, name: str, prompts: int) -> int:
+    """On how many prompts every path is timed: none if the record has that."""
+    known = record.parts.get("speed", {}).get(_where(chosen, name), {"prompts": 0})
+    return prompts if known["prompts"] < prompts else 0
+
+
+def _where(chosen: Chosen, name: str) -> str:
+    return f"{name}, {chosen.device}, {chosen.dtype}"
+
+
+def _texts(pair: Pair, prompts: int) -> int:
+    """How many are timed: sampled and greedy, by each of our methods and three of Transformers."""
+    return 2 * prompts * (len(pair.methods) + 3)
+
+
 def _time(
     record: Record, chosen: Chosen, name: str, pair: Pair, prompts: int, progress: Progress
 ) -> None:
-    """Time every path on so many prompts, unless the record has that."""
+    """Time every path on so many prompts."""
+    from specref.contrib.engines.quiet_transformers import errors_only
     from specref.contrib.real_models.speed import measure
 
-    known = record.parts.setdefault("speed", {})
-    key = f"{name}, {chosen.device}, {chosen.dtype}"
-    if known.get(key, {"prompts": 0})["prompts"] >= prompts:
-        return
     rows = prompts_of(pair)[:prompts]
-    with progress(2 * prompts * (len(pair.methods) + 3), "texts") as advance:
+    with progress(_texts(pair, prompts), "texts") as advance, errors_only():
         found = measure(pair, rows, TIMED, lambda doing: advance(1, doing))
     paths = [path.stored() for path in found]
-    known[key] = {"prompts": prompts, "length": TIMED, "paths": paths}
+    known = record.parts.setdefault("speed", {})
+    known[_where(chosen, name)] = {"prompts": prompts, "length": TIMED, "paths": paths}
     record.write()
 
 
@@ -160,15 +212,14 @@ def _step(advance: Callable[..., None], doing: str) -> Callable[[int], None]:
 def table(rows: dict[Case, Tally]) -> RenderableType:
     """For each pair and setting a table of the rows, and what its columns mean."""
     columns = [Column("method")]
-    columns += [Column(name, right=True) for name in ("tokens", "z", "evidence")]
+    columns += [Column(name, right=True) for name in ("tokens", "z", "log10 e")]
     columns += [Column(name, right=True) for name in ("accepted", "expected")]
     columns += [Column("verdict")]
     legend = (
-        f"evidence: log10 of what bets on another distribution have won at their best; from "
-        f"{-math.log10(ALPHA):.0f} on the text has another distribution, wrongly so with "
-        "probability 1e-9. "
-        "accepted, expected: of the first drafts of blocks, the closed form on the same rows. "
-        "A name behind a plus is a planted bug."
+        "log10 e: log10 of the largest e-value against another distribution; from "
+        f"{-math.log10(ALPHA):.0f} on the verdict is LOSSY, wrongly with probability at most "
+        "1e-9. accepted, expected: share of first draft tokens, and the closed form for the same "
+        "contexts. A name behind a plus is a planted bug, which is to be found."
     )
     parts: list[RenderableType] = []
     for heading, group in groupby(rows.items(), lambda row: f"{row[0].pair}, {row[0].setting}"):
@@ -179,13 +230,24 @@ def table(rows: dict[Case, Tally]) -> RenderableType:
 def _cells(case: Case, tally: Tally) -> list[str]:
     first = tally.places[0] if tally.places and tally.places[0].reached else None
     low, high = (first.least / first.reached, first.most / first.reached) if first else (0.0, 0.0)
-    near = f"{low:.3f}" == f"{high:.3f}"
     return [
         case.method + (f" + {case.bug}" if case.bug else ""),
         f"{tally.tokens:,}",
         f"{tally.z:+.2f}",
         f"{tally.peak:.1f}" if not tally.impossible else "impossible",
         f"{first.accepted / first.reached:.3f}" if first else "-",
-        (f"{low:.3f}" if near else f"{low:.2f}-{high:.2f}") if first else "-",
+        _between(low, high) if first else "-",
         verdict(case, tally).replace("found by acceptance", "by acceptance"),
     ]
+
+
+def _between(low: float, high: float) -> str:
+    """Bounds, as one number where they round to the same.
+
+    >>> _between(0.42, 0.4201), _between(0.448, 0.451), _between(0.43, 0.47)
+    ('0.420', '0.45', '0.43-0.47')
+    """
+    for digits in (3, 2):
+        if f"{low:.{digits}f}" == f"{high:.{digits}f}":
+            return f"{low:.{digits}f}"
+    return f"{low:.2f}-{high:.2f}"

@@ -1,5 +1,6 @@
 """``specref cross-check``: generated texts of a pair of models against the target alone."""
 
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -74,7 +75,12 @@ def cross_check_command(
     from specref.contrib.real_models.command import Chosen, checked
 
     chosen = Chosen(target, drafter, names, methods, profile, device, dtype, use_cache)
-    report, verdicts = checked(chosen, path, progress)
+    try:
+        report, verdicts = checked(chosen, path, progress)
+    except KeyboardInterrupt:
+        if Path(path).exists():
+            click.echo(f"what is finished is in {path}; the same command goes on", err=True)
+        raise
     show(report, None)
     if verdicts - {"nothing found", "found", "found by acceptance", "not found yet"}:
         leave(VIOLATED)

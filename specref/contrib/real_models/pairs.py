@@ -1,7 +1,7 @@
 """Pairs of a target and a drafter, and which methods are run on them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from typing import Any
 
 from specref.contrib.real_models.conversion import folder_of, is_converted
 from specref.contrib.real_models.drafters import first_layers, rounded
-from specref.contrib.real_models.loading import Loaded, check_folder, load
+from specref.contrib.real_models.loading import Loaded, check_folder, digest, load
 from specref.contrib.real_models.published import COMMAND
 from specref.torch_backend.methods import Pair as MethodPair
 from specref.torch_backend.models.configs import check_cache, vocabulary_size
@@ -27,6 +27,8 @@ class Pair:
 
     * `methods`: Those of `generate`; "block" is "standard", verified by block.
     * `use_cache`: If False every text is read whole in every pass.
+    * `digests`: Of the two folders' files, by role; none of published models.
+    * `shared`: How many of the drafter's tokens the target has, apart from the end of a text.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Pair:
     drafter: Loaded
     methods: tuple[str, ...]
     use_cache: bool = True
+    digests: Mapping[str, str] = field(default_factory=dict)
+    shared: int | None = None
 
     def for_methods(self, shape: Any) -> MethodPair:
         """The pair as the builders of drafters take it."""
@@ -47,7 +51,8 @@ class Pair:
 def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
     """Put two models together, with the methods that their vocabularies allow.
 
-    * raises `ValueError`: The vocabularies share no token, or the models are on different devices.
+    * raises `ValueError`: The vocabularies share no token but the end of a text, or the models are
+      on different devices.
     """
     if target.model.device != drafter.model.device:
         raise ValueError(
@@ -55,13 +60,16 @@ def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
             "one device"
         )
     same = same_vocabulary(target, drafter)
-    if not same and not shared_tokens(target, drafter):
+    shared = ids_of(drafter) if same else shared_tokens(target, drafter)
+    if not shared:
         raise ValueError(
-            f"draft model {drafter.name} shares no token with target {target.name}: no draft "
-            "could be accepted by union or tli; choose another draft model"
+            f"draft model {drafter.name} shares no token with target {target.name} but the end of "
+            "a text: no draft could be accepted by union or tli; choose another draft model"
         )
     methods = ONE_VOCABULARY if same else TWO_VOCABULARIES
-    return Pair(name or f"{target.name} <- {drafter.name}", target, drafter, methods)
+    return Pair(
+        name or f"{target.name} <- {drafter.name}", target, drafter, methods, shared=shared
+    )
 
 
 def same_vocabulary(target: Loaded, drafter: Loaded) -> bool:
@@ -76,10 +84,13 @@ def ids_of(loaded: Loaded) -> int:
 
 
 def shared_tokens(target: Loaded, drafter: Loaded) -> int:
-    """How many of the drafter's tokens the target has."""
+    """How many of the drafter's tokens the target has, apart from the end of a text."""
     read = TokenVocabulary.from_tokenizer
     one, other = (read(loaded.tokenizer, ids_of(loaded)) for loaded in (target, drafter))
-    return int((id_map(one, other) >= 0).sum())
+    there = id_map(one, other) >= 0
+    if other.eos is not None:
+        there[other.eos] = False
+    return int(there.sum())
 
 
 class Published:
@@ -113,7 +124,9 @@ def folders_pair(
     for name, folder in named.items():
         check_folder(folder, name)
     one, other = (load(folder, name, device, dtype) for name, folder in named.items())
-    pair = paired(one, other)
+    pair = replace(
+        paired(one, other), digests={name: digest(folder) for name, folder in named.items()}
+    )
     if not use_cache:
         return replace(pair, name=f"{pair.name}, no cache", use_cache=False)
     for (name, folder), loaded in zip(named.items(), (one, other), strict=True):

@@ -11,6 +11,8 @@ from specref.contrib.real_models.tally import COUNT_ALPHA, Place, Tally
 from specref.report.machine import as_json, write_json
 
 VERSION = 1
+MODELS = "models"
+"""The part with digests of the folders' files, by pair and role."""
 DIGITS = 10
 
 
@@ -47,6 +49,21 @@ class Record:
     def tally(self, case: Case) -> Tally:
         """The sums of a row, which begins if it is not there."""
         return self.rows.setdefault(case, Tally())
+
+    def check_models(self, pair: str, digests: Mapping[str, str]) -> None:
+        """Raise `ValueError` if the rows of a pair are of other files; else note these.
+
+        * `digests`: Of the models' files, by role; none are compared if it is empty.
+        """
+        known = self.parts.get(MODELS, {}).get(pair, digests)
+        for role, digest in digests.items():
+            if known[role] != digest:
+                raise ValueError(
+                    f"record = {self.path}: its rows of {pair} are of another {role}, or of files "
+                    "that have changed since: expected another --record"
+                )
+        if digests:
+            self.parts.setdefault(MODELS, {})[pair] = dict(digests)
 
     def write(self) -> None:
         """Write all, or nothing."""

@@ -31,13 +31,18 @@ def missing(record: Record, cases: Sequence[Case], sizes: Sizes) -> list[tuple[C
     return found
 
 
-def minutes(record: Record, lacking: Sequence[tuple[Case, int]], pair: Pair) -> float:
-    """How long some rows take, by the pace of those that there are, else by the models' sizes."""
+def minutes(
+    record: Record, lacking: Sequence[tuple[Case, int]], pair: Pair, timed: int = 0
+) -> float:
+    """How long some rows take, by the pace of those that there are, else by the models' sizes.
+
+    * `timed`: Tokens of texts that are timed besides.
+    """
     paces = [tally.wall / tally.tokens for tally in record.rows.values() if tally.wall]
     weights = sum(one.model.num_parameters() for one in (pair.target, pair.drafter))
     usual = median(paces) if paces else max(LEAST, PACE * weights / WEIGHTS)
     needed = [min(tokens, BUG_TOKENS) if case.bug else tokens for case, tokens in lacking]
-    return usual * sum(needed) / 60
+    return usual * (sum(needed) + timed) / 60
 
 
 def prompts_of(pair: Pair) -> list[list[int]]:
