@@ -117,7 +117,7 @@ def beside_nan(judge: Judge, batch: Batch) -> Outcome | None:
 
 def _fair_beside_nan(judge: Judge, claim: int) -> Outcome | None:
     """Every other row is NaN; those between them begin with one of two tokens, as a fair coin."""
-    rng, p = judge.rng("fair beside NaN"), np.array([[0.0, 0.5, 0.5, 0.0]] * 2)
+    rng, p = judge.rng("fair rows between NaN"), np.array([[0.0, 0.5, 0.5, 0.0]] * 2)
     batch = _batch(p, np.full((1, 4), 0.25), [0])
     batch.draft_tokens[:, 0] = rng.integers(4, size=SIZE)
     batch.target_probs[::2] = np.nan
