@@ -19,9 +19,9 @@ from specref.contrib.real_models.loading import load
 from specref.contrib.real_models.pairs import paired, shared_tokens
 from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes, cases_of
 from specref.contrib.real_models.record import Record, verdict
-from specref.contrib.real_models.running import missing, prompts_of, run_row
+from specref.contrib.real_models.running import LEAST, minutes, missing, prompts_of, run_row
 from specref.contrib.real_models.settings import Setting
-from specref.contrib.real_models.tally import Place
+from specref.contrib.real_models.tally import Place, Tally
 
 LENGTH = 12
 FOUND = Sizes(96, 0, 1500)
@@ -144,6 +144,19 @@ def test_a_row_goes_on_and_a_finished_one_stays(pairs, tmp_path):
     assert (whole.tokens, whole.texts) == (straight.tokens, straight.texts)
     assert whole.wealth == pytest.approx(straight.wealth, abs=1e-6)
     assert first["rows"][0]["figures"]["tokens"] < whole.tokens
+
+
+def test_minutes_are_by_the_pace_of_the_same_pair_and_device(pairs, tmp_path):
+    lacking = [(Case("tiny", "tli", device="cuda"), 600)]
+    record = Record(tmp_path / "record.json")
+    by_size = minutes(record, lacking, pairs["two"])
+    assert by_size == pytest.approx(600 * LEAST / 60)
+    for other in (Case("other", "tli", device="cuda"), Case("tiny", "tli")):
+        record.rows[other] = Tally(tokens=1, wall=3.0)
+    assert minutes(record, lacking, pairs["two"]) == by_size
+    record.rows[Case("tiny", "slem", device="cuda")] = Tally(tokens=2, wall=1.0)
+    assert minutes(record, lacking, pairs["two"]) == 5
+    assert minutes(record, lacking, pairs["two"], timed=60) == 5.5
 
 
 def test_another_file_is_not_overwritten(tmp_path):

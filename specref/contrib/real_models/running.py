@@ -34,15 +34,22 @@ def missing(record: Record, cases: Sequence[Case], sizes: Sizes) -> list[tuple[C
 def minutes(
     record: Record, lacking: Sequence[tuple[Case, int]], pair: Pair, timed: int = 0
 ) -> float:
-    """How long some rows take, by the pace of those that there are, else by the models' sizes.
+    """How long some rows take, by the pace of those of the same pair, else by the models' sizes.
 
     * `timed`: Tokens of texts that are timed besides.
     """
-    paces = [tally.wall / tally.tokens for tally in record.rows.values() if tally.wall]
+    alike = {_where(case) for case, _ in lacking}
+    told = [tally for case, tally in record.rows.items() if _where(case) in alike and tally.wall]
+    paces = [tally.wall / tally.tokens for tally in told]
     weights = sum(one.model.num_parameters() for one in (pair.target, pair.drafter))
     usual = median(paces) if paces else max(LEAST, PACE * weights / WEIGHTS)
     needed = [min(tokens, BUG_TOKENS) if case.bug else tokens for case, tokens in lacking]
     return usual * (sum(needed) + timed) / 60
+
+
+def _where(case: Case) -> tuple[str, str, str]:
+    """What the pace of a row depends on."""
+    return case.pair, case.device, case.dtype
 
 
 def prompts_of(pair: Pair) -> list[list[int]]:
