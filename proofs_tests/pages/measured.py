@@ -51,9 +51,12 @@ def lines(name: str) -> list[Line]:
 
 
 def save(name: str, rows: Iterable[Line]) -> None:
-    """Write a record, a row a line."""
+    """Write a record, a row a line; what else it says, such as its seed, stays."""
+    path = RECORDS / f"{name}.json"
+    said = {x: y for x, y in json.loads(path.read_text("utf-8")).items() if x != "rows"}
+    above = "".join(f" {json.dumps(x)}: {json.dumps(y)},\n" for x, y in said.items())
     text = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
-    write_json(str(RECORDS / f"{name}.json"), f'{{\n "rows": [\n{text}\n ]\n}}')
+    write_json(str(path), f'{{\n{above} "rows": [\n{text}\n ]\n}}')
 
 
 def kept(values: Mapping[str, Any]) -> Line:
@@ -142,7 +145,7 @@ def said_of_heat_map(mutants: int, killed: int, **others: int) -> str:
 # Steps of the zoo, for every p and q
 
 
-UNSHOWN = ("box", "paths", "bits")
+UNSHOWN = ("box", "paths")
 
 
 def proved(id_: str) -> Line:

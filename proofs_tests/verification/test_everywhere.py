@@ -12,7 +12,7 @@ from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms.companion import companion, rejecting
 from specref.models import Model, iid_model, table_model
 from specref.report.document import markdown
-from specref.report.everywhere_table import answers_document, summary
+from specref.report.everywhere_table import answers_document, errors, summary
 from specref.rules import RULES
 from specref.verification.everywhere import (
     BUDGET,
@@ -135,6 +135,8 @@ def test_the_page_has_a_row_for_each_answer() -> None:
     assert summary(answers) == "1 proved, 1 lossy"
     assert page.count("| slem |") == 1
     assert page.count("| companion-published |") == 2
+    assert f"each proof: at most 2^-{answers[0].bits}." in page
+    assert errors(answers[1:]) == []  # a refutation has no such error
 
 
 def test_every_step_of_the_zoo_is_asked_and_how_if_not_as_it_is() -> None:

@@ -14,12 +14,12 @@ ARGUMENT = "../proofs-for-all-p-and-q.md"
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
 BOX = Column("rule"), Column("tokens"), Column("n", right=True)
 LEGEND = (
-    "A row is one rule over all rows of p and q of these vocabularies, zeros, ties, equal rows "
-    "and point masses included. proved: lossless for all of them; lossy: with rows at which it is"
-    " refuted; open: neither. regions: sets of rows on which every path runs alike, summed over "
-    "completed outcomes; lossy: of these, how many have rows at which the rule is refuted; open: "
-    "how many pieces are not decided; equations: pieces on which an equation holds; z3: calls of "
-    "the solver; s: of the processor."
+    "A row is one rule over all p and q over these vocabularies, with zeros, ties, equal rows and "
+    "point masses. n: lookahead. proved: lossless for all of them. lossy: some p and q refute it. "
+    "open: neither. regions: sets of p and q on which each path runs alike, summed over completed "
+    "outcomes. lossy: regions with p and q that refute the rule. open: pieces that are not "
+    "decided. equations: pieces on which an equation holds. z3: calls of the solver. s: seconds "
+    "of CPU time."
 )
 
 
@@ -38,6 +38,7 @@ def answers_document(
         Prose(LEGEND, "dim"),
         *(Prose(line, "red") for line in unexpected(answers)),
         Prose(summary(answers), "bold"),
+        *(Prose(line) for line in errors(answers)),
     ]
     title = "Steps of the zoo, for every p and q" if zoo else "Rules, for every p and q"
     said = f"{linked_argument(linked=linked)} says what that means, and by what argument."
@@ -90,6 +91,17 @@ def summary(answers: Sequence[Answer]) -> str:
     verdicts = [answer.verdict for answer in answers]
     names = [name for name in ("proved", "lossy", "open", "n/a", "not run") if name in verdicts]
     return ", ".join(f"{verdicts.count(name)} {name}" for name in names)
+
+
+def errors(answers: Sequence[Answer]) -> list[str]:
+    """With which error the proofs hold; what is refuted is enumerated with fractions."""
+    bits = [answer.bits for answer in answers if answer.verdict == "proved"]
+    if not bits or not all(bits):  # what is on record may lack them
+        return []
+    return [
+        f"Error of the identity tests of each proof: at most 2^-{min(bits)}. Refutations are "
+        "enumerated with fractions."
+    ]
 
 
 def within_docs(file: str) -> bool:
