@@ -1,9 +1,11 @@
 """The verdict and the exit code of reports, from results that are made by hand."""
 
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Candidate, Diagnosis
@@ -14,6 +16,7 @@ from specref.conformance.summary import HEADLINES, UNDRAFTED, WIDTH
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
+from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html
 from specref.zoo import MUTANTS
 
@@ -301,3 +304,45 @@ def test_a_bug_of_one_situation_is_named_with_it() -> None:
         assert cause.startswith("where draft_probs is None exactly the distribution of residual")
         assert "Fix: Subtract q" in cause
         assert "match-or-ratio" not in cause
+
+
+def test_a_cause_is_not_denied_below_it() -> None:
+    split = {"text": "only at T ≠ 1", "wrong": ["cold", "hot"], "right": ["alone"]}
+    failed = replace(
+        result(Status.FAILED, "joint/probed", finding=Finding.LAW), evidence={"split": split}
+    )
+    unlike = replace(diagnosis_of(clean=False), candidates=())
+    found, plain = (
+        report(one, diagnosis=unlike) for one in (failed, replace(failed, evidence={}))
+    )
+    assert "temperature" in " ".join(found.summary.cause)
+    for text in (kit_html([found]), *map(str, kit_report_lines(found))):
+        assert "No known bug differs" not in text
+    assert "No known bug differs" in kit_html([plain])
+
+
+def kit_report_lines(found: Report) -> list[str]:
+    """What -v prints, line by line."""
+    console = Console(width=WIDTH, record=True, file=StringIO())
+    console.print(kit_report(found, verbose=True))
+    return console.export_text().splitlines()
+
+
+def test_an_edge_is_told_by_its_line() -> None:
+    edge = replace(
+        EDGE,
+        message="torch.rand, shape (1,), at /home/mine.py:4 = 0.0: token 0 (chance 1e-16 a draw)",
+        evidence={
+            "at": "mine.py:4",
+            "number": "rand = 0.0",
+            "consequence": "token 0 at position 0 has target probability 0",
+            "chance": 2.0**-53,
+            "elsewhere": "",
+        },
+    )
+    found = report(PASSED, edge, warnings=(f"boundary/tiny: {edge.message}", "few bonus tokens"))
+    said = " ".join(" ".join(found.summary.warnings).split())
+    assert said == (
+        "few bonus tokens mine.py:4: rand = 0.0: token 0 at position 0 has target probability 0 "
+        "(chance 1e-16 a draw)"
+    )

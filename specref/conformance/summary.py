@@ -3,6 +3,7 @@
 Plain lines of 80 columns; every face of a report shows them in this order.
 """
 
+import re
 import shlex
 import textwrap
 from collections import Counter
@@ -36,7 +37,7 @@ FEW, FRAMES, LEFT_OUT = 6, 8, 3
 """How many failures, lines of a traceback and untried situations are shown."""
 PASS, FAILURE = 25, 60
 """The most lines of a report, heading included, so that its verdict is on the screen."""
-LEAST: Mapping[str, int] = {"warnings": 2, "untried": 2, "also": 3, "where": 16, "cause": 6}
+LEAST: Mapping[str, int] = {"untried": 2, "warnings": 4, "also": 3, "where": 16, "cause": 6}
 """Sections that are cut to keep to that, in this order, and the least lines that they keep."""
 REST = "… -v shows the rest"
 LINE, ASSERTED = 560, 238
@@ -103,6 +104,9 @@ SHARING = (
     "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
     "such as noise of shape (1, V) that is expanded, or one seed for all rows."
 )
+UNDER = re.compile(r" \([^)]*\)")
+"""What is in brackets."""
+CAUSE_ABOVE = "The likely cause is the one above. Without its situation, the nearest known bugs:"
 SHARED = {"calls": REPEATING, "rows": SHARING}
 """{between what random numbers are shared: what to look for}."""
 LISTED = "specref list findings"
@@ -178,10 +182,29 @@ def summarize(report: "Report") -> Summary:
         cause=tuple(_cause(report)),
         also=tuple(_also(report, shown)),
         untried=tuple(_untried(report)),
-        warnings=tuple(line for one in report.warnings for line in wrapped(one, taken=10)),
+        warnings=tuple(_warned(report)),
         counts=_counts(report),
         next=tuple(_next(report, shown)),
     )
+
+
+def _warned(report: "Report") -> Iterator[str]:
+    """Warnings; of an edge of a random number its line first, and no more than what matters."""
+    rare = [r for r in report.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
+    edges = [one for one in rare if "number" in one.evidence]
+    said = [one for one in report.warnings if not one.endswith(tuple(e.message for e in edges))]
+    said += dict.fromkeys(map(_edge, edges))
+    for number, one in enumerate(said):
+        yield from wrapped(one, taken=0 if number else 10)
+
+
+def _edge(one: CheckResult) -> str:
+    """Where a number at its end gives something impossible, and how often."""
+    told = one.evidence
+    often = f"chance {told['chance']:.0e} a draw"
+    if not told["chance"]:
+        often = f"never on this machine; {UNDER.sub('', told['elsewhere'])}"
+    return f"{told['at']}: {told['number']}: {told['consequence']} ({often})"
 
 
 def in_short(report: "Report", most: int = LINE) -> str:
@@ -198,9 +221,11 @@ def in_short(report: "Report", most: int = LINE) -> str:
         parts += [
             f" ({shown.id}{'' if exactly is None else f', exact TV {_distance(shown):.3g}'})"
         ]
-    if diagnosis is not None and diagnosis.known:
+    if diagnosis is not None and diagnosis.known and not diagnosis.unseen:
         first = diagnosis.candidates[0]
         parts += [f"; likely {first.title}", f": {first.hint}"]
+    elif why := of_situation(report):
+        parts += [f"; {' '.join(' '.join(why).split()).partition('. ')[0]}"]
     said = f"{report.name}: {_word(report)} · {headline}"
     for part in parts:
         if len(said + part) > most:
@@ -290,7 +315,7 @@ def _power(report: "Report") -> Iterator[str]:
     elif not shifts and not report.power_on_fixtures:
         yield "Nothing was sampled: no other shape, no independence of rows, no iterations."
         if report.options.profile == "smoke" and report.options.only is None:
-            names = ", ".join(one.removeprefix("joint/") for one in LONGER)
+            names = ", ".join(one.removeprefix("joint/probed-") for one in LONGER)
             yield from wrapped(f"Nor were these exact distributions computed: {names}.")
     else:
         yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
@@ -401,7 +426,7 @@ def _cause(report: "Report") -> Iterator[str]:
     first = next(iter(found.candidates), None)
     exact = [_distance(one) for one in report.failures if one.exact]
     shown = shown_first(report)
-    if elsewhere := _of_situation(report):
+    if elsewhere := of_situation(report):
         yield from elsewhere
         return
     if exact and max(exact) <= MARGIN and not (found.known or _larger(report)):
@@ -432,7 +457,17 @@ def _cause(report: "Report") -> Iterator[str]:
     yield from _less_likely(found.candidates[1:3])
 
 
-def _of_situation(report: "Report") -> list[str]:
+def diagnosis_told(report: "Report") -> list[str]:
+    """The headline of the diagnosis, and the bugs that are ranked, as the cause above has it."""
+    found = report.diagnosis
+    if found is None:
+        return list(filter(None, [why_unnamed(report)]))
+    headline, *ranking = str(found).split("\n1. ")
+    headline = CAUSE_ABOVE if of_situation(report) else headline
+    return [headline, *(f"1. {one}" for one in ranking)]
+
+
+def of_situation(report: "Report") -> list[str]:
     """What may be wrong if one row alone is right, without known bugs of such a row.
 
     Blocks of all situations together are a mixture, to which no known bug is compared.

@@ -14,6 +14,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.conformance.suite import diagnosed, vacuous
+from specref.conformance.summary import found_at
 from specref.pytest_plugin.parametrize import Judged
 
 
@@ -92,6 +93,7 @@ class Session:
         again = f"--specref-seed {self.seed} --specref-profile {self.profile}"
         lines = [
             f"{result.finding}: {check.id}: {result.message}",
+            *found_at(result),
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
             *(result.traceback if result.error is None else ()),  # else it is chained
             *(told(check.id, result.evidence["difference"]) if _compared(result) else ()),

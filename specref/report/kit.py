@@ -16,7 +16,7 @@ from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.conformance.strata.table import UNTRIED
-from specref.conformance.summary import in_short, shown_first, why_unnamed
+from specref.conformance.summary import diagnosis_told, in_short, shown_first
 from specref.report.kit_records import record_of
 from specref.report.layout import Column, Prose, Table
 
@@ -86,9 +86,8 @@ def _details(report: Report) -> list[RenderableType]:
     parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in _untried(report)]
     parts += [Prose(line, "dim") for line in not_applicable(report)]
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
-    if report.diagnosis is not None:
-        parts.append(Prose(str(report.diagnosis)))
-    return [*parts, Prose(why_unnamed(report)), Prose(report.verdict, "bold")]
+    parts += [Prose(one) for one in diagnosis_told(report)]
+    return [*parts, Prose(report.verdict, "bold")]
 
 
 def not_applicable(report: Report) -> list[str]:

@@ -15,7 +15,7 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.summary import found_at, shapes_asked_for, shown_first, why_unnamed
+from specref.conformance.summary import diagnosis_told, found_at, shapes_asked_for, shown_first
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
@@ -158,7 +158,7 @@ def _verdict(report: Report) -> Markup:
     said = [element("p", " ".join(one.split())) for one in (report.summary.headline, *sure) if one]
     said += [element("p", _meaning(report), class_="soft")]
     first = next(iter(report.diagnosis.candidates), None) if report.diagnosis else None
-    if first is not None and first.fits:
+    if first is not None and first.fits and not (report.diagnosis and report.diagnosis.unseen):
         hints = first.hint.replace(" / ", " Or: ")
         said.insert(1, element("p", f"Likely cause: {first.title}. {hints}"))
     shown = shown_first(report)
@@ -445,14 +445,12 @@ def _lengths(report: Report) -> list[str]:
 
 
 def _diagnosis(report: Report) -> list[str]:
-    diagnosis = report.diagnosis
+    diagnosis, told = report.diagnosis, diagnosis_told(report)
     if diagnosis is None:
-        why = why_unnamed(report)
-        return [element("p", why)] if why else []
+        return [element("p", why) for why in told]
     ranking = diagnosis.unseen or diagnosis.dependent
     shown = () if ranking else diagnosis.candidates[:SHOWN]
-    summary = str(diagnosis).split("\n1. ")[0]
-    return [element("p", summary), *(_candidate(i, one) for i, one in enumerate(shown, 1))]
+    return [element("p", told[0]), *(_candidate(i, one) for i, one in enumerate(shown, 1))]
 
 
 def _candidate(rank: int, one: Candidate) -> Markup:

@@ -27,6 +27,7 @@ from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.status import FIRST, Finding, Outcome, Status
 from specref.conformance.wrong_decision import (
     Verified,
+    short,
     verified_chain,
     verified_step,
     verified_tree,
@@ -520,6 +521,10 @@ def _edges(
         likeliest.chance,
         size if likeliest.each else None,
         events=[str(event) for event in given],
+        at=short(likeliest.call.where),
+        number=f"{likeliest.call.name.rpartition('.')[2]} = {likeliest.value!r}",
+        consequence=likeliest.consequence,
+        elsewhere=likeliest.elsewhere,
     )
 
 
