@@ -346,3 +346,25 @@ def test_an_edge_is_told_by_its_line() -> None:
         "few bonus tokens mine.py:4: rand = 0.0: token 0 at position 0 has target probability 0 "
         "(chance 1e-16 a draw)"
     )
+
+
+def test_a_limit_and_a_row_that_is_read_instead_are_causes() -> None:
+    decision = {"name": "accept[6]", "text": "mine.py:4: accept[6] keeps draft 0 with 0.0000; min"}
+    split = {"text": "only with 7 drafts", "wrong": [], "right": [], "lookaheads": [7]}
+    limited = replace(
+        result(Status.FAILED, "joint/probed-7-drafts", finding=Finding.LAW),
+        evidence={"decision": decision, "split": split},
+    )
+    assert "limit on how many" in caused(limited)
+    assert "limit on how many" not in caused(
+        replace(limited, evidence={"decision": decision, "split": {**split, "lookaheads": [8]}})
+    )
+    read = {"name": "residual[1]", "text": "residual[1] gives", "made": "(p - q)+ of position 0"}
+    instead = replace(limited, evidence={"decision": read})
+    assert caused(instead).startswith("residual[1] is drawn from (p - q)+ of position 0.")
+
+
+def caused(failed: CheckResult) -> str:
+    """The cause of a failure that no known bug explains."""
+    unlike = replace(diagnosis_of(clean=False), candidates=())
+    return " ".join(" ".join(report(failed, diagnosis=unlike).summary.cause).split())

@@ -21,10 +21,13 @@ from proofs_tests.helpers.corpus import (
 )
 from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
-from specref.conformance.splits import Split, split
+from specref.conformance.seeding import seeded_in
+from specref.conformance.splits import Split, by_lookahead, split
+from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.suite import prepare
 from specref.conformance.summary import summarize
 from specref.contracts.table import contract_named
+from specref.examples.correct import verify as correct
 
 SOME = (
     pytest.param("verify_loop_07_uniform_per_row", marks=pytest.mark.deep),
@@ -300,6 +303,61 @@ def test_a_right_sampler_with_temperatures_is_right_in_all_situations(tmp_path: 
     assert found is not None
     assert (found.text, found.wrong, found.known, found.place) == ("", (), (), "")
     assert {"after-short-other-heat", "after-long-other-heat"} <= set(found.right)
+
+
+ROW_OF_FIRST = "np.maximum(p[0] - (q if draft_probs is None else draft_probs[at]), 0)"
+READ: tuple[tuple[str, str, str, str], ...] = (
+    ("np.maximum(p[i] - q, 0)", ROW_OF_FIRST, "residual[1]", "(p - q)+ of position 0"),
+    ("np.maximum(p[i] - q, 0)", "p[i] + 0 * q", "residual[0]", "p of position 0"),
+    ("p=p[count])", "p=p[count - 1])", "bonus", "p of position 1"),
+    ("np.maximum(p[i] - q, 0)", "np.sqrt(np.maximum(p[i] - q, 0))", "residual[0]", ""),
+    ("p=p[count])", "p=p[: count + 1].mean(0))", "bonus", ""),
+)
+"""What is drawn from another row, and what from none: the decision, and what is named."""
+
+
+@pytest.mark.parametrize(("line", "instead", "decision", "made"), READ)
+def test_the_row_that_is_read_instead_is_named(
+    line: str, instead: str, decision: str, made: str, tmp_path: Path
+) -> None:
+    wrong = ["import numpy as np", *WITH_TEMPERATURE.replace(line, instead).splitlines()]
+    found = split_of(loaded(wrong, "read", "verify", tmp_path), "ragged")
+    assert found is not None
+    assert found.decision is not None
+    assert (found.decision.name, found.decision.made) == (decision, made)
+    assert (f"{decision}, drawn from {made}, gives" in str(found.decision)) is bool(made)
+
+
+def exact_results(wrong: set[int], right: set[int]) -> list[CheckResult]:
+    """Of exact laws of so many drafts."""
+    outcomes = {**dict.fromkeys(wrong, Status.FAILED), **dict.fromkeys(right, Status.PASSED)}
+    names = {1: "joint/probed-1-draft", 2: "joint/probed"}
+    ids = {n: names.get(n, f"joint/probed-{n}-drafts") for n in outcomes}
+    return [CheckResult(ids[n], Stage.JOINT, s, "", {}, 0.0) for n, s in outcomes.items()]
+
+
+def test_with_how_many_drafts_it_is_wrong_is_told() -> None:
+    found = by_lookahead(exact_results({7, 8}, {1, 2, 6, 33}), "joint/probed-7-drafts")
+    assert found["text"].startswith("only with 7 and 8 drafts (right with 1, 2 and 6; and with 33")
+    assert found["lookaheads"] == [7, 8]
+    assert not by_lookahead(exact_results({1, 7}, {2}), "joint/probed-7-drafts")
+    assert not by_lookahead(exact_results({2}, {1}), "joint/probed")
+    assert not by_lookahead(exact_results({7}, {1}), "joint/wide")
+
+
+def reseeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Every call draws the same numbers."""
+    return correct(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(5))
+
+
+def test_the_line_that_seeds_a_generator_in_each_call_is_named() -> None:
+    line = reseeded.__code__.co_firstlineno + 2
+    for verify, where in ((reseeded, f"test_splits.py:{line}"), (correct, "")):
+        judge, _ = prepare(verify, CheckOptions(contract=contract_named("verify")))
+        found = seeded_in(judge)
+        assert (found is None) is (not where)
+        assert found is None or found.number.endswith(where)
+        assert np.random.default_rng.__name__ == "default_rng"
 
 
 def noisy(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

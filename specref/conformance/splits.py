@@ -6,6 +6,7 @@ temperature. What is wrong there, and right with less, is what the sampler is wr
 random numbers cannot be intercepted, the blocks are drawn, and compared with those of the rule.
 """
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +44,8 @@ from specref.conformance.row_situations import (
     stacked,
     with_one_draft,
 )
-from specref.conformance.status import FIRST, Finding, Status
+from specref.conformance.seeding import seeded_in
+from specref.conformance.status import FIRST, CheckResult, Finding, Status
 from specref.conformance.summary import shown_first
 from specref.conformance.time_limit import EXPLAINED
 from specref.conformance.wrong_decision import (
@@ -75,7 +77,7 @@ BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
 FOR_ALL = "are not independent: as many random numbers are drawn for two of them as for one"
 SHARED = "are not independent: one random number decides in two of them"
-ROWS = "rows"
+ROWS, SEED = "rows", "generator"
 """What a decision is named that is not one of a row."""
 ELSEWHERE = "; traced at other p and q than those below"
 Found = TypeVar("Found")
@@ -241,11 +243,16 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
         return report
     if any(one.finding == Finding.UNANSWERED for one in report.results):
         return report
+    if of_lookaheads := by_lookahead(report.results, shown.id):
+        evidence = {**shown.evidence, "split": of_lookaheads}
+        return with_evidence(report, shown, evidence)
 
     def work() -> Split | None:
         judge.advance = ignored
         with few_threads():
             depends = shown.finding == Finding.DEPENDENCE
+            if depends and shown.evidence.get("between") == "calls":
+                return Split("", decision=seeded_in(judge))
             return split(judge, of_one_row=shown.id in FIRST, depends=depends)
 
     found = in_a_copy(work, SECONDS + STOPPED) if copied else work()
@@ -254,16 +261,56 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     more: dict[str, Any] = {"split": found.evidence} if found.text or found.right else {}
     if found.decision is not None:
         decided = found.decision
-        if decided.name != ROWS:
+        if decided.name not in (ROWS, SEED):
             decided = replace(decided, said=f"{decided.said}{ELSEWHERE}")
         more["decision"] = {**asdict(decided), "text": str(decided)}
     # A chain tells more than siblings, of which an earlier one decides what a later one gets.
     chain = judge.contract.trees and ALONE.name in found.wrong
     evidence = {**shown.evidence, **more} if chain else {**more, **shown.evidence}
-    located = replace(shown, evidence=evidence)
-    return replace(
-        report, results=tuple(located if one is shown else one for one in report.results)
-    )
+    return with_evidence(report, shown, evidence)
+
+
+def with_evidence(report: Report, shown: CheckResult, evidence: Mapping[str, Any]) -> Report:
+    """The report with other evidence of one result."""
+    told = replace(shown, evidence=evidence)
+    return replace(report, results=tuple(told if one is shown else one for one in report.results))
+
+
+def by_lookahead(results: Iterable[CheckResult], shown: str) -> dict[str, Any]:
+    """With how many drafts the exact law is wrong, and right; nothing if not with more alone."""
+    laws = {
+        count: one.status
+        for one in results
+        if (count := lookahead_of(one.id)) and one.status in (Status.PASSED, Status.FAILED)
+    }
+    wrong = sorted(count for count, status in laws.items() if status == Status.FAILED)
+    right = sorted(count for count, status in laws.items() if status == Status.PASSED)
+    if shown in FIRST or not (lookahead_of(shown) and wrong and right) or right[0] > wrong[0]:
+        return {}
+    below, above = ([x for x in right if (x < wrong[0]) is side] for side in (True, False))
+    also = f"; and with {listed(above)}, of which others may be refused" if above else ""
+    text = f"only with {listed(wrong)} drafts (right with {listed(below)}{also})"
+    return {"text": text, "wrong": [], "right": [], "lookaheads": wrong}
+
+
+def lookahead_of(id_: str) -> int:
+    """The drafts of an exact law; 0 if it is of something else."""
+    if id_ == FIRST[1]:
+        return 2
+    found = re.fullmatch(r"joint/probed-(\d+)-drafts?", id_)
+    return int(found[1]) if found else 0
+
+
+def listed(counts: Sequence[int]) -> str:
+    """Numbers in words.
+
+    Examples
+    --------
+    >>> listed([7]), listed([1, 2, 3])
+    ('7', '1, 2 and 3')
+    """
+    *others, last = map(str, counts)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Split | None:

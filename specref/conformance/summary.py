@@ -104,6 +104,13 @@ SHARING = (
     "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
     "such as noise of shape (1, V) that is expanded, or one seed for all rows."
 )
+MADE_OF = "Look for an index that leaves out the position, or is that of another."
+LIMIT = (
+    "A draft at position {} is never kept, with {} drafts: look for a limit on how many are "
+    "accepted, such as a clamp, or the width of an array."
+)
+NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
+"""A draft that is never kept."""
 UNDER = re.compile(r" \([^)]*\)")
 """What is in brackets."""
 CAUSE_ABOVE = "The likely cause is the one above. Without its situation, the nearest known bugs:"
@@ -437,7 +444,13 @@ def _cause(report: "Report") -> Iterator[str]:
         )
         return
     if first is None or found.unseen or not (first.fits or first.resembles):
-        yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
+        said = " ".join(str(found).split("\n1. ")[0].split())
+        decision = {} if shown is None else shown.evidence.get("decision", {})
+        if made := decision.get("made"):
+            said = f"{decision['name']} is drawn from {made}. {MADE_OF}"
+        if shown is not None and (limit := _limit(shown)):
+            said = limit
+        yield from wrapped(said, taken=14)
         yield from () if found.unseen else _less_likely(found.candidates[:2])
         return
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
@@ -504,6 +517,15 @@ def _of_temperature(shown: CheckResult) -> str:
         features = {x for one in SITUATIONS if one.name in wrong for x in one.features}
         return f"{said} {PADDED}" if features & LENGTHS else said
     return f"The temperature is applied wrongly, twice or not at all to {what}."
+
+
+def _limit(shown: CheckResult) -> str:
+    """What may be wrong if longer blocks alone are, in which a draft is never kept."""
+    wrong = shown.evidence.get("split", {}).get("lookaheads", ())
+    found = NEVER.search(shown.evidence.get("decision", {}).get("text", ""))
+    if not wrong or found is None or int(found[1]) != min(wrong) - 1:
+        return ""
+    return LIMIT.format(found[1], " and ".join(map(str, wrong)))
 
 
 def _larger(report: "Report") -> bool:

@@ -17,6 +17,7 @@ from specref.algorithms.standard import Draft
 from specref.algorithms.trees.topdown import Tree
 from specref.arrays import Floats, one_hot_rows
 from specref.chance import Chance, enumerate_paths
+from specref.conformance.other_rows import Drawn, made_of
 from specref.contracts.batch import TreeBatch
 from specref.contracts.tree_rules import GivenRows, read
 from specref.models import Model
@@ -49,6 +50,7 @@ class WrongDecision:
     * `compared`, `number`: File and line where the random number is compared, and where it is
       drawn; empty if the paths do not tell.
     * `apart`: By how much the probability is not the one that it should be.
+    * `made`: The rows of p and q that the token is drawn from instead; empty if unknown.
     """
 
     name: str
@@ -57,11 +59,13 @@ class WrongDecision:
     compared: str = ""
     number: str = ""
     apart: float = 0.0
+    made: str = ""
 
     def __str__(self) -> str:
         where = self.compared or self.number
         numbered = f" (its random number: {self.number})" if self.number != where else ""
-        return f"{where}: " * bool(where) + f"{self.name} {self.said}{numbered}"
+        made = f", drawn from {self.made}," if self.made else ""
+        return f"{where}: " * bool(where) + f"{self.name}{made} {self.said}{numbered}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Verified:
     * `rule`: Its name, if it does something else with a draft than to compare p/q with a number.
     * `drawn`: Whether the sampler draws the drafts itself: then they are not given, but any that
       the drafter may draw.
+    * `rows`: p and q at each position of a chain.
     """
 
     probed: Probed
@@ -80,6 +85,7 @@ class Verified:
     weight: float = 1.0
     rule: str = ""
     drawn: bool = False
+    rows: tuple[Floats, Floats] | None = None
 
 
 def verified_chain(
@@ -98,7 +104,7 @@ def verified_chain(
     right = _law(lambda chance: verify(target, (), given, chance))
     offers = {drafts[:i]: ((token, f"[{i}]"),) for i, token in enumerate(drafts)}
     jointly = RULES[rule].coins != "token by token"
-    return Verified(probed, right, offers, drafts, weight, rule * jointly)
+    return Verified(probed, right, offers, drafts, weight, rule * jointly, rows=(p, laws))
 
 
 def verified_tree(probed: Probed, batch: TreeBatch, weight: float, rule: str) -> Verified | None:
@@ -164,7 +170,29 @@ def wrong_decision(given: Iterable[Verified]) -> WrongDecision | None:
     if not there:
         return None
     worst = max(there, key=lambda three: three[:2])[2]
+    if not worst.name.startswith(ACCEPT):
+        of_chains = (one for one in everything if one.rows and not one.rule)
+        drawn = (_drawn_at(one, first, bonus=worst.name == BONUS) for one in of_chains)
+        made = made_of([one for one in drawn if one is not None], first)
+        worst = replace(worst, made=made)
     return worst if worst.compared else _elsewhere(worst, everything)
+
+
+def _drawn_at(one: Verified, position: int, *, bonus: bool) -> Drawn | None:
+    """What comes at a position after drafts that were kept; None if nothing does.
+
+    With `bonus`, after all of them; else in place of the next.
+    """
+    drafts = one.drafts
+    if one.rows is None or len(drafts) < position + (not bonus):
+        return None
+    at = _At(one, drafts[:position])
+    if bonus and len(drafts) > position:
+        return None
+    law = at.refusing() if not bonus else at.reaching(one.probed.distribution)
+    if sum(law.values()) <= SAME:
+        return None
+    return Drawn(*one.rows, _tokens_at(law, position))
 
 
 def _elsewhere(wrong: WrongDecision, given: Sequence[Verified]) -> WrongDecision:
@@ -200,12 +228,18 @@ class _At:
     given: Verified
     before: Tokens
 
+    def refusing(self) -> Law:
+        """The blocks in which the next draft of the chain is not kept."""
+        token = self.given.drafts[len(self.before)]
+        law = self.reaching(self.given.probed.distribution)
+        return {block: mass for block, mass in law.items() if not self._keeps(block, token)}
+
     def wrong(self) -> Iterator[Found]:
         """Each draft that is offered here, if none before it is kept; then what comes if none
         is."""
         has, right = (
-            self._reaching(self.given.probed.distribution),
-            self._reaching(self.given.right),
+            self.reaching(self.given.probed.distribution),
+            self.reaching(self.given.right),
         )
         cells, refused = self._cells(), 0
         whole = has, right
@@ -305,7 +339,8 @@ class _At:
                 said += ", the last that is drawn is named" * bool(unused)
         return WrongDecision(name, self.given.drafts, said, *(lines or ("", unused)))
 
-    def _reaching(self, law: Law) -> Law:
+    def reaching(self, law: Law) -> Law:
+        """The blocks that come as far."""
         return {block: mass for block, mass in law.items() if self._reaches(block)}
 
     def _reaches(self, block: Tokens) -> bool:
