@@ -114,7 +114,18 @@ def test_the_command_answers_everything(
     assert len(capsys.readouterr().out.splitlines()) == len(answers)
 
 
-@pytest.mark.parametrize("given", [["one"], ["one", "two"], ["--pair", "no pair"]])
-def test_bad_input_is_one_line(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["one"], "1 folders"),
+        (["one", "two"], "target = one"),
+        (["--pair", "no pair"], "--pair no pair"),
+        (["--texts", "no file"], "--texts no file"),
+        (["--record", "no folder/answers.json"], "cannot write no folder"),
+    ],
+)
+def test_bad_input_is_one_line(
+    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(given) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    assert capsys.readouterr().err.startswith(f"error: {message}")

@@ -25,7 +25,7 @@ from specref.contrib.real_models.prompts import PROMPTS
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.vocabularies.tokenisers import probing_texts, round_trip
 from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token, overlap
-from specref.report.machine import write_json
+from specref.report.machine import check_destination, write_json
 from specref.theory.acceptance import expected_tokens
 from specref.theory.counting import spellings
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
@@ -211,10 +211,14 @@ def main(arguments: Sequence[str]) -> int:
             raise ValueError(f"{len(given.folders)} folders: expected a target and a draft model")
         if given.pair not in PAIRS:
             raise ValueError(f"--pair {given.pair}: expected one of {', '.join(PAIRS)}")
-        lines = given.texts.read_text(encoding="utf-8").splitlines() if given.texts else []
+        if given.record:
+            check_destination(str(given.record))
+        lines = _lines(given.texts) if given.texts else []
         if given.folders:
             target, drafter = given.folders
             pair = folders_pair(target, drafter, "cpu", "float32")
+            for doubt in filter(None, (pair.target.doubt, pair.drafter.doubt)):
+                print(doubt, file=sys.stderr)
         else:
             pair = Published().pair(given.pair)
         texts = dict.fromkeys(filter(None, (*PROMPTS, *probing_texts(), *lines)))
@@ -225,6 +229,13 @@ def main(arguments: Sequence[str]) -> int:
     if given.record:
         write_json(str(given.record), json.dumps(answers, indent=1, ensure_ascii=False))
     return 0
+
+
+def _lines(texts: Path) -> list[str]:
+    try:
+        return texts.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"--texts {texts}: expected a text file in UTF-8 ({error})") from error
 
 
 def _rounded(value: Any) -> Any:
