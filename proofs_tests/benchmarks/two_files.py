@@ -1,8 +1,9 @@
 """What `specref compare` says of two files, with the time and the memory that it takes.
 
-    python -m proofs_tests.benchmarks.two_files [--large]
+    python -m proofs_tests.benchmarks.two_files [--large | --power]
 
 Texts have 8 of 50 tokens. --large adds two files of a million texts with log-probabilities.
+--power counts instead how many of 40 pairs are found whose first tokens all differ a little.
 """
 
 import argparse
@@ -18,8 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from specref.arrays import Floats, Ints
+from specref.contrib.compare.judging import compare
+from specref.contrib.compare.records import Texts
+from specref.statistics.campaign.levels import ALPHA
+from specref.statistics.campaign.verdict import Verdict
 
 TOKENS, LENGTH, PROMPTS = 50, 8, 100
 UNIFORM = np.full(TOKENS, 1 / TOKENS)
@@ -83,6 +89,7 @@ SMALL = (
     Case("100 prompts: a token each", _of_prompts(200, lambda p, i: 7 * i % TOKENS)),
     Case("equal", _of_one_prompt(40_000, UNIFORM, UNIFORM)),
 )
+SEEDS, POWER = 40, (4_500, 5_000, 5_500, 6_000)
 LARGE = Case("equal, log-probabilities", _of_prompts(10_000, lambda p, _: int(p.argmax())), True)
 
 
@@ -122,12 +129,40 @@ def compared(case: Case, seed: int) -> str:
     )
 
 
+def texts_of(draw: Draw, seed: int, spec: bool) -> Texts:
+    """What a file would have."""
+    rows, prompts = draw(np.random.default_rng([seed, spec]), spec)
+    starts = np.arange(0, rows.size + 1, LENGTH)
+    name, endings = ("plain", "spec")[spec], [None] * len(rows)
+    return Texts(name, rows.ravel(), starts, prompts, ["a"], [*endings], None, 0)
+
+
+def power(texts: int) -> str:
+    """How many of `SEEDS` pairs are found, and by chi-square tests of first tokens at alpha."""
+    found = by_square = 0
+    for seed in range(SEEDS):
+        draw = _of_one_prompt(texts, SPREAD, UNIFORM)
+        sides = [texts_of(draw, seed, spec) for spec in (True, False)]
+        found += compare(sides[0], sides[1]).verdict == Verdict.LOSSY
+        one, other = (
+            np.bincount(side.tokens[::LENGTH], minlength=TOKENS).astype(float) for side in sides
+        )
+        square = float(((one - other) ** 2 / (one + other)).sum())
+        by_square += chi2.sf(square, TOKENS - 1) <= ALPHA
+    return f"{texts:,} texts a side: {found} of {SEEDS} found, by chi-square {by_square}"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--large", action="store_true", help="also two files of a million texts")
+    parser.add_argument("--power", action="store_true", help="how many of 40 pairs are found")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
+    if asked.power:
+        for texts in POWER:
+            print(power(texts), flush=True)
+        return
     for case in [*SMALL, *[LARGE] * asked.large]:
         print(compared(case, asked.seed), flush=True)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import Bools, Floats
+from specref.contrib.compare.numbering import numbered
 from specref.contrib.compare.pairing import Pairs
 from specref.contrib.compare.records import Texts
 
@@ -295,10 +296,9 @@ def _whole(sides: tuple[Side, Side]) -> Codes:
     """
     kinds = _kinds(sides)
     in_turn = np.sort(kinds, axis=0).T.ravel()
-    _, first, inverse = np.unique(in_turn, return_index=True, return_inverse=True)
-    numbered = np.empty(int(kinds.max()) + 1, dtype=np.int32)
-    numbered[in_turn] = first[inverse]
-    return numbered[kinds[0]], numbered[kinds[1]]
+    first = np.full(int(kinds.max()) + 1, len(in_turn), dtype=np.int32)
+    np.minimum.at(first, in_turn, np.arange(len(in_turn), dtype=np.int32))
+    return first[kinds[0]], first[kinds[1]]
 
 
 def _kinds(sides: tuple[Side, Side]) -> Ints:
@@ -313,10 +313,10 @@ def _kinds(sides: tuple[Side, Side]) -> Ints:
         going = lengths[rows] > position
         codes = kind[rows] * span
         codes[going] += token[starts[rows[going]] + position] + 1
-        _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-        kind[rows] = used + inverse
+        _, which, counts = numbered(codes)
+        kind[rows] = used + which
         used += len(counts)
-        rows = rows[going & (counts[inverse] > 1)]
+        rows = rows[going & (counts[which] > 1)]
         position += 1
     return kind.reshape(2, -1)
 
@@ -389,7 +389,7 @@ def _likeliest(
         (pairs.prompts[side.pair[at]] * SINGLE_POSITIONS + side.position[at]) * span + one[at]
         for side, at, one in zip(sides, here, which, strict=True)
     ]
-    kinds, counts = np.unique(np.concatenate(codes), return_counts=True)
+    kinds, _, counts = numbered(np.concatenate(codes))
     order = np.lexsort((-counts, kinds // span))
     best = kinds[order[np.diff(kinds[order] // span, prepend=-1) != 0]]
     found = [np.zeros(len(at), dtype=bool) for at in here]

@@ -20,6 +20,7 @@ from specref.contrib.compare.features import (
     numbers,
     side_of,
 )
+from specref.contrib.compare.numbering import numbered
 from specref.contrib.compare.pairing import Pairs, paired
 from specref.contrib.compare.records import Texts
 from specref.statistics.campaign.levels import ALPHA
@@ -164,7 +165,7 @@ def compare(
         if not 0 < value < 1:
             raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
     pairs = paired(spec, plain, seed)
-    ids, tokens = np.unique(np.concatenate([spec.tokens, plain.tokens]), return_inverse=True)
+    ids, tokens, _ = numbered(np.concatenate([spec.tokens, plain.tokens]))
     tokens = tokens.astype(np.int32)  # numbers of `ids`: tables are as long as the largest one
     parts = tokens[: len(spec.tokens)], tokens[len(spec.tokens) :]
     sides = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.contrib.compare.numbering import numbered
 from specref.contrib.compare.records import Texts
 
 TOLERANCE = 0.125
@@ -89,7 +90,7 @@ def agreement(spec: Texts, plain: Texts, tolerance: float) -> Agreement | None:
     rows = np.arange(len(lengths))
     while len(rows):
         at = starts[rows] + position
-        codes, where = np.unique(place * span + tokens[at], return_inverse=True)
+        codes, where, _ = numbered(place * span + tokens[at])
         known = ~np.isnan(values[at])
         least, most = _extremes(values[at][known], where[known], len(codes))
         seen = np.bincount(where[known], minlength=len(codes))
@@ -123,6 +124,6 @@ def _extremes(values: Floats, where: Ints, size: int) -> tuple[Floats, Floats]:
 
 def _above(places: Ints, logs: Floats, tolerance: float) -> int:
     """At how many places probabilities add up to more than 1, each as small as reported."""
-    kinds, where = np.unique(places, return_inverse=True)
+    kinds, where, _ = numbered(places)
     sums = np.bincount(where, weights=np.exp(logs), minlength=len(kinds))
     return int((sums > np.exp(tolerance)).sum())

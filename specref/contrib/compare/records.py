@@ -8,7 +8,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,14 @@ OTHERS = {
     b"\0{": "UTF-16: `iconv -f UTF-16BE -t UTF-8` makes UTF-8 of it",
 }
 """What other files begin with, what they are, and what to do."""
+INTEGERS = {int}
 LARGEST = 2**31 - 1
 LOWEST = -sys.float_info.max
 SPELLED = 2_000
 STDIN = "-"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
-DECODE = json.JSONDecoder().decode
-"""As json.loads, without its choice of options for each line."""
+DECODE = json.JSONDecoder().raw_decode
+"""As json.loads, without its choice of options and search for spaces in each line."""
 Encode = Callable[[str], list[int]]
 Hear = Callable[[int, Mapping[str, Any]], None]
 
@@ -135,8 +136,8 @@ def read_texts(
     try:
         with _opened(path) as lines:
             for number, line in enumerate(lines, 1):
-                if not line.isspace():
-                    reader.add(number, line if number > 1 else line.removeprefix(MARK))
+                if record := (line if number > 1 else line.removeprefix(MARK)).strip():
+                    reader.add(number, record)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise reader.wrong(number + 1, f"{error}: expected a whole gzipped file") from None
     return reader.texts()
@@ -178,7 +179,10 @@ class _Reader:
     def add(self, number: int, line: bytes) -> None:
         """One record."""
         try:
-            record = DECODE(line.decode())
+            decoded = line.decode()
+            record, end = DECODE(decoded)
+            if end < len(decoded):
+                raise ValueError(f"more after character {end}")
         except UnicodeDecodeError as error:
             raise self.wrong(number, f"{error}: expected UTF-8") from None
         except (ValueError, RecursionError) as error:
@@ -206,7 +210,7 @@ class _Reader:
         ending = record.get("finish_reason")
         if ending is not None and not isinstance(ending, str):
             raise self.wrong(number, f"finish_reason = {ending!r}: expected a string")
-        self.tokens.extend(ids)
+        self.tokens.fromlist(ids)
         self.starts.append(len(self.tokens))
         self.prompts.append(index)
         self.endings.append(ending and sys.intern(ending))
@@ -249,7 +253,7 @@ class _Reader:
                 "token_ids is empty: give the end token's id, or an unused one, in both files",
             )
         highest = LARGEST if self.vocabulary is None else min(LARGEST, self.vocabulary - 1)
-        if {*map(type, ids)} != {int} or not 0 <= min(ids) <= max(ids) <= highest:
+        if {*map(type, ids)} != INTEGERS or not 0 <= min(ids) <= max(ids) <= highest:
             place, one = next(
                 (i, x) for i, x in enumerate(ids) if type(x) is not int or not 0 <= x <= highest
             )
@@ -268,15 +272,17 @@ class _Reader:
             raise self.wrong(
                 number, f"logprobs = {count}: expected {tokens} numbers, one for each token"
             )
-        numbers = {*map(type, given)} <= {int, float} and LOWEST <= min(given) <= max(given) <= 0
-        if numbers and not math.isnan(sum(given)):  # min and max may pass over NaN
-            self.logprobs.extend(given)
-            return
+        with suppress(TypeError, OverflowError):
+            # A NaN or an infinite number makes the sum one, and that of no numbers is an error.
+            if bool not in map(type, given) and sum(given) >= LOWEST and max(given) <= 0:
+                self.logprobs.fromlist(given)
+                return
         for place, one in enumerate(given):
             if type(one) not in (int, float) or not LOWEST <= one <= 0:
                 raise self.wrong(
                     number, f"logprobs[{place}] = {one!r}: expected a finite number, at most 0"
                 )
+        self.logprobs.fromlist(given)  # finite numbers with an infinite sum
 
     def wrong(self, number: int, what: str) -> ValueError:
         """The error of a line."""

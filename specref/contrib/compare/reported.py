@@ -128,14 +128,13 @@ class Reported:
         """
         logs, lists = record.get("logprobs"), record.get("top_logprobs")
         given = record.get("faults") or ()
+        if lists is None and not given:
+            self.texts += logs is not None
+            return
         if not isinstance(given, (list, tuple)):
             raise ValueError(f"faults = {given!r}: expected a list of strings")
         told = [str(one) for one in given]
-        if logs is None and lists is None and not told:
-            return
         self.texts += 1
-        if lists is None and not told:
-            return
         ids = record["token_ids"]
         if lists is not None:
             if not isinstance(lists, list) or len(lists) != len(ids):

@@ -17,13 +17,14 @@ at alpha = 1e-9, too, for cells with few counts, and for cells that overlap.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from specref.arrays import Floats
 
-HALVINGS = 100
-"""Of an interval on which the exponent is convex: to the last bit of a float."""
+CLOSE = 1e-9
+"""The relative width to which an interval is halved; any t in it gives a bound."""
 
 
 def spectrum(second: Floats) -> Floats:
@@ -62,10 +63,9 @@ def log_tail(value: float, eigenvalues: Floats) -> float:
     if value <= eigenvalues.sum():
         return 0.0
     low, high = 0.0, 1 / (2 * float(eigenvalues.max()))
-    for _ in range(HALVINGS):
-        t = (low + high) / 2
-        slope = float((eigenvalues / (1 - 2 * t * eigenvalues)).sum())
-        low, high = (t, high) if slope < value else (low, t)
+    low, _ = _halved(
+        low, high, lambda t: float((eigenvalues / (1 - 2 * t * eigenvalues)).sum()) >= value
+    )
     return float(-low * value - np.log1p(-2 * low * eigenvalues).sum() / 2)
 
 
@@ -74,11 +74,7 @@ def least_value(alpha: float, eigenvalues: Floats) -> float:
     low = high = float(eigenvalues.sum())
     while log_tail(high, eigenvalues) > math.log(alpha):
         high = 2 * high + 1
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        reached = log_tail(middle, eigenvalues) <= math.log(alpha)
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+    return _halved(low, high, lambda x: log_tail(x, eigenvalues) <= math.log(alpha))[1]
 
 
 def detectable_square(alpha: float, eigenvalues: Floats, deviations: float = 3.1) -> float:
@@ -96,7 +92,12 @@ def detectable_square(alpha: float, eigenvalues: Floats, deviations: float = 3.1
     low, high = 0.0, needed + 1
     while not found(high):
         high *= 2
-    for _ in range(HALVINGS):
+    return _halved(low, high, found)[1]
+
+
+def _halved(low: float, high: float, reached: Callable[[float], bool]) -> tuple[float, float]:
+    """The interval, made small, so that its upper end has reached something and its lower not."""
+    while high - low > CLOSE * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return low, high
