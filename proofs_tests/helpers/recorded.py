@@ -43,7 +43,7 @@ from specref.zoo import ALL
 from specref.zoo.parts.batch_loop import as_generate, batched
 
 RECORD = Path(__file__).with_name("recorded.json")
-PASSING = {"decision", "explanation"}
+PASSING = {"at", "decision", "explanation"}
 
 
 def lasting(evidence: Mapping[str, Any]) -> dict[str, Any]:
