@@ -71,7 +71,7 @@ def test_smoke_samples_nothing_and_says_so() -> None:
     ids, said = {one.id for one in CHECKS}, " ".join(str(quick).split())
     assert not set(LONGER) - ids
     assert not set(LONGER) & {one.id for one in quick.results}
-    assert all(one.removeprefix("joint/") in said for one in LONGER)
+    assert all(one.removeprefix("joint/probed-") in said for one in LONGER)
     assert not any(one.evidence.get("trials") for one in quick.results)
 
 

@@ -64,8 +64,7 @@ class WrongDecision:
     def __str__(self) -> str:
         where = self.compared or self.number
         numbered = f" (its random number: {self.number})" if self.number != where else ""
-        made = f", drawn from {self.made}," if self.made else ""
-        return f"{where}: " * bool(where) + f"{self.name}{made} {self.said}{numbered}"
+        return f"{where}: " * bool(where) + f"{self.name} {self.said}{numbered}"
 
 
 @dataclass(frozen=True)
