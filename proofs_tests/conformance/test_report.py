@@ -328,6 +328,21 @@ def kit_report_lines(found: Report) -> list[str]:
     return console.export_text().splitlines()
 
 
+def test_a_known_bug_of_the_last_row_alone_is_told_as_an_index() -> None:
+    place = "only in the last row of a call"
+    split = {"text": place, "wrong": ["alone"], "right": ["first-row"], "place": place}
+    wrong = replace(
+        result(Status.FAILED, "joint/probed", finding=Finding.LAW), evidence={"split": split}
+    )
+    said = " ".join(
+        " ".join(report(wrong, diagnosis=diagnosis_of(clean=False)).summary.cause).split()
+    )
+    assert said.startswith("An index that is cut off")
+    assert f"it is wrong {place}. resembles what was seen on 12 cases" in said
+    everywhere = replace(wrong, evidence={"split": {**split, "place": ""}})
+    assert "index" not in caused(everywhere)
+
+
 def test_an_edge_is_told_by_its_line() -> None:
     edge = replace(
         EDGE,

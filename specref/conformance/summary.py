@@ -83,10 +83,7 @@ PADDED = (
     "Look for rows that are counted as if all requests had as many drafts, such as row * "
     "(max_spec_len + 1)."
 )
-LAST = (
-    "But only in that row: look for an index that is cut off, or reaches too far, at an end of "
-    "the arrays."
-)
+ENDS = "An index that is cut off, or reaches too far, at an end of the arrays"
 HINTS: Mapping[str, str] = {
     "none": "Look at what is done where draft_probs is None: each draft is certain there.",
     "empty": "Look at requests without drafts: an index that is right of others, such as "
@@ -111,8 +108,8 @@ LIMIT = (
 )
 NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
 """A draft that is never kept."""
-UNDER = re.compile(r" \([^)]*\)")
-"""What is in brackets."""
+UNDER = re.compile(r" \((?:[^()]|\([^()]*\))*\)")
+"""What is in brackets, with those within."""
 CAUSE_ABOVE = "The likely cause is the one above. Without its situation, the nearest known bugs:"
 SHARED = {"calls": REPEATING, "rows": SHARING}
 """{between what random numbers are shared: what to look for}."""
@@ -200,7 +197,8 @@ def _warned(report: "Report") -> Iterator[str]:
     rare = [r for r in report.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
     edges = [one for one in rare if "number" in one.evidence]
     said = [one for one in report.warnings if not one.endswith(tuple(e.message for e in edges))]
-    said += dict.fromkeys(map(_edge, edges))
+    first = {(e.evidence["at"], e.evidence["number"]): e for e in reversed(edges)}
+    said += map(_edge, reversed(first.values()))
     for number, one in enumerate(said):
         yield from wrapped(one, taken=0 if number else 10)
 
@@ -210,7 +208,7 @@ def _edge(one: CheckResult) -> str:
     told = one.evidence
     often = f"chance {told['chance']:.0e} a draw"
     if not told["chance"]:
-        often = f"never on this machine; {UNDER.sub('', told['elsewhere'])}"
+        often = f"never here; {UNDER.sub('', told['elsewhere'])}"
     return f"{told['at']}: {told['number']}: {told['consequence']} ({often})"
 
 
@@ -456,9 +454,9 @@ def _cause(report: "Report") -> Iterator[str]:
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
     how = "fits" if first.fits else "resembles"
     drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
+    if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
+        yield from wrapped(f"{ENDS}: it is wrong {place}.", taken=14)
     yield f"{how} what was seen on {cases}{drawn}"
-    if shown is not None and shown.evidence.get("split", {}).get("place"):
-        yield from wrapped(LAST)
     for entry, share in zip(first.entries[:FEW], first.strengths, strict=False):
         part = "" if share == 1 else f", in {share:.0%} of blocks"
         yield from wrapped(f"{entry.id}{part}: {entry.symptom}", INDENT)
