@@ -13,6 +13,7 @@ from specref.contrib.compare.pairing import Pairs
 from specref.contrib.compare.records import Texts
 
 PAIRS, LENGTH, TOKENS = 600, 3, 9
+CALLED = [f"token {one}" for one in range(TOKENS)]
 
 
 def texts(rows, endings):
@@ -28,8 +29,8 @@ def all_counted(rows, endings):
     """{name: (labels, second moments)} of all tables, and the numbers' distances."""
     sides = tuple(side_of(texts(*one), EVERY) for one in zip(rows, endings, strict=True))
     pairs = Pairs(EVERY, EVERY, PROMPTS, ["a", "b"], (0, 0), [])
-    tables = [one.table(PAIRS) for one in counted(sides, PAIRS, np.arange(TOKENS))]
-    tables += by_prompt(sides, pairs, np.arange(TOKENS))
+    tables = [one.table(PAIRS) for one in counted(sides, PAIRS, CALLED)]
+    tables += by_prompt(sides, pairs, CALLED)
     found = {one.name: (one.labels, one.second().tolist()) for one in tables}
     singles = {one.name: np.abs(one.values[0] - one.values[1]) for one in numbers(sides, pairs)}
     return found, {name: values.round(12).tolist() for name, values in singles.items()}

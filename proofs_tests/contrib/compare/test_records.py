@@ -49,7 +49,7 @@ WRONG = {
     r"token_ids\[1\] = True": {"token_ids": [0, True]},
     r"token_ids\[1\] = 9: expected an integer from 0 to 8": {"token_ids": [0, 9]},
     r"token_ids\[0\] = -1": {"token_ids": [-1]},
-    "it has text: expected token_ids, or --tokenizer": {"text": "a"},
+    "it has text: expected token_ids, or --tokenizer FOLDER or words": {"text": "a"},
     "logprobs = 1: expected 2 numbers": {"token_ids": [1, 2], "logprobs": [-1]},
     r"logprobs\[0\] = 0.5": {"token_ids": [1], "logprobs": [0.5]},
     r"logprobs\[0\] = -inf": '{"token_ids": [1], "logprobs": [-Infinity]}',
@@ -107,6 +107,26 @@ def test_bytes_that_are_no_text_are_named_with_their_line_and_a_mark_is_passed_o
     file.write_bytes(RECORDS.encode() + b'{"prompt_id": "\xff"}\n')
     with pytest.raises(ValueError, match=r"t\.jsonl:10: .*position 15.*: expected UTF-8"):
         read_texts(str(file))
+
+
+def test_texts_without_ids_are_compared_by_their_words_and_prompts(tmp_path):
+    """A visitor's files: a prompt and a text; after "b" the first word is another one."""
+    files = []
+    for name in ("spec", "plain"):
+        rows = [{"prompt": "a", "text": f"w{i % 7} and"} for i in range(400)]
+        first = "never" if name == "spec" else "seldom"
+        rows += [{"prompt": "b", "text": f"{first} and"} for _ in range(400)]
+        files.append(written(tmp_path / name, *rows))
+    told = CliRunner().invoke(main, ["compare", *files])
+    assert told.exit_code == 2
+    assert "it has text: expected token_ids, or --tokenizer FOLDER or words" in told.output
+    told = CliRunner().invoke(main, ["compare", *files, "--tokenizer", "words"])
+    assert told.exit_code == 1
+    said = " ".join(told.output.split())
+    assert "word 'never': 0.5 a text" in said or "word 'seldom': 0 a text" in said
+    assert "most in prompt b" in said
+    told = CliRunner().invoke(main, ["compare", *files, "--tokenizer", "nowhere"])
+    assert "expected a folder with a tokenizer, or words" in told.output
 
 
 def test_the_same_prompt_and_seed_counts_once(tmp_path):

@@ -104,7 +104,17 @@ def drafted_in(answer: Mapping[str, Any]) -> int | None:
 
 def number_of(string: str) -> int:
     """A number of 31 bits for a token that is known by its string."""
-    return zlib.crc32(string.encode()) & 0x7FFFFFFF
+    return zlib.crc32(string.encode(errors="surrogatepass")) & 0x7FFFFFFF
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, each with the spaces before it."""
+    return re.findall(r"\s*\S+|\s+$", text)
+
+
+def numbers_of(text: str) -> list[int]:
+    """The words of a text as numbers; of no text one that stands for its end."""
+    return [number_of(one) for one in words_of(text)] or [NOTHING]
 
 
 def _entries(reported: Mapping[str, Any]) -> Iterator[Entry]:
@@ -144,8 +154,7 @@ def _tokens(choice: Mapping[str, Any], entries: Sequence[Entry]) -> tuple[str, l
         return "ids", [int(one.id) for one in entries if one.id is not None]
     if entries and all(one.string is not None for one in entries):
         return "strings", [number_of(str(one.string)) for one in entries]
-    words = re.findall(r"\s*\S+|\s+$", choice["text"])
-    return ("words", [number_of(one) for one in words]) if words else ("nothing", [NOTHING])
+    return ("words" if choice["text"] else "nothing"), numbers_of(choice["text"])
 
 
 def _ranked(one: Entry, token: int, most: int | None) -> list[list[float]]:

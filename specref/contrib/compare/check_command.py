@@ -127,8 +127,9 @@ def check_server(
     """
     if (plain is None) == (not off):
         raise ValueError(
-            "expected --plain URL, a server without speculation, or --off NAME=VALUE, the field "
-            "of a request that turns it off"
+            "expected --plain URL, a second server of the model that has no draft model, or --off "
+            "NAME=VALUE, the field of a request that turns speculation off; llama.cpp and mlx-lm "
+            "need a second server"
         )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

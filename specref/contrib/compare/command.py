@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from specref.contrib.compare.checking import File, Judging
     from specref.contrib.compare.records import Encode, Texts
 
+WORDS = "words"
+"""In the place of a tokenizer."""
 LARGE = 2**25
 """Bytes that take some seconds to read; unpacked ones are more."""
 
@@ -51,7 +53,9 @@ LARGE = 2**25
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Compare so many first tokens.")
 @click.option("--vocab-size", type=click.IntRange(min=1), help="Refuse ids from here on.")
-@click.option("--tokenizer", metavar="FOLDER", help="For records with text instead of ids.")
+@click.option(
+    "--tokenizer", metavar="FOLDER|words", help="For records with text alone; words needs none."
+)
 @click.option(
     "--logprob-tolerance",
     default=0.125,
@@ -197,10 +201,21 @@ def _by_model(
 
 
 def _encoder(folder: str) -> Any:
-    """From a text to ids by a tokenizer of a local folder."""
+    """From a text to ids by a tokenizer of a local folder, or by its words."""
+    if folder == WORDS:
+        from specref.contrib.compare.answers import numbers_of
+
+        return numbers_of
     from transformers import AutoTokenizer
 
     if not Path(folder).is_dir():
-        raise ValueError(f"--tokenizer {folder}: expected a folder with a tokenizer")
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        raise ValueError(
+            f"--tokenizer {folder}: expected a folder with a tokenizer, or {WORDS}, which "
+            "compares texts word by word"
+        )
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (ValueError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"--tokenizer {folder}: it has no tokenizer.json: {reason}") from None
     return lambda text: tokenizer.encode(text, add_special_tokens=False)

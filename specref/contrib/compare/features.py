@@ -6,7 +6,6 @@ is whose: the test of `sign_flips` stays exact.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -204,11 +203,11 @@ class Counted:
         return Table(self.name, labels, size, self.pairs, cells, self.once)
 
 
-def counted(sides: tuple[Side, Side], number: int, ids: Ints) -> Iterator[Counted]:
-    """All that is counted, the simplest first; `ids` are the tokens that the sides number."""
+def counted(sides: tuple[Side, Side], number: int, called: Sequence[str]) -> Iterator[Counted]:
+    """All that is counted, the simplest first; `called` are the tokens that the sides number."""
 
     def _token(code: int) -> str:
-        return _name(ids, code)
+        return "the end" if code < 0 else called[code]
 
     one, other = sides
     every = np.arange(number)
@@ -321,7 +320,7 @@ def _kinds(sides: tuple[Side, Side]) -> Ints:
     return kind.reshape(2, -1)
 
 
-def by_prompt(sides: tuple[Side, Side], pairs: Pairs, ids: Ints) -> list[Table]:
+def by_prompt(sides: tuple[Side, Side], pairs: Pairs, called: Sequence[str]) -> list[Table]:
     """The tokens of each prompt in a table of its own: shifts may differ from prompt to prompt."""
     starts = np.flatnonzero(np.diff(pairs.prompts, prepend=-1))
     ends = np.append(starts[1:], len(pairs))
@@ -334,8 +333,8 @@ def by_prompt(sides: tuple[Side, Side], pairs: Pairs, ids: Ints) -> list[Table]:
         visits = [side.pair[cut] - start for side, cut in zip(sides, cuts, strict=True)]
         tokens = [side.token[cut] for side, cut in zip(sides, cuts, strict=True)]
         name = pairs.ids[int(pairs.prompts[start])]
-        label = partial(_name, ids)
-        one = Counted(name, (visits[0], visits[1]), (tokens[0], tokens[1]), label, once=False)
+        visited, codes = (visits[0], visits[1]), (tokens[0], tokens[1])
+        one = Counted(name, visited, codes, called.__getitem__, once=False)
         found.append(one.table(end - start, PROMPT_CELLS))
     return found if len(found) > 1 else []
 
@@ -405,7 +404,3 @@ def _at(side: Side, position: int, number: int) -> Ints:
     here = side.position == position
     found[side.pair[here]] = side.token[here] + 1
     return found
-
-
-def _name(ids: Ints, code: int) -> str:
-    return "the end" if code < 0 else f"token {ids[code]}"

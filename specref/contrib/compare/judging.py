@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from specref.arrays import Ints
+from specref.contrib.compare.answers import number_of, numbers_of, words_of
 from specref.contrib.compare.features import (
     CELLS,
     PART,
@@ -172,8 +174,9 @@ def compare(
         side_of(replace(spec, tokens=parts[0]), pairs.spec),
         side_of(replace(plain, tokens=parts[1]), pairs.plain),
     )
-    singles, prompts = list(numbers(sides, pairs)), by_prompt(sides, pairs, ids)
-    counts = list(counted(sides, len(pairs), ids))
+    called = _called(ids, spec, plain)
+    singles, prompts = list(numbers(sides, pairs)), by_prompt(sides, pairs, called)
+    counts = list(counted(sides, len(pairs), called))
     share = alpha / (len(counts) + len(singles) + bool(prompts))
     tables = [one.table(len(pairs)) for one in counts]
     tests = [_test(one.name, [one], share) for one in tables]
@@ -204,6 +207,17 @@ def compare(
         (spec.repeated, plain.repeated),
         (spec.name, plain.name),
     )
+
+
+def _called(ids: Ints, spec: Texts, plain: Texts) -> list[str]:
+    """What tokens are called: words by themselves, as far as records spell them, others by id."""
+    words = {
+        number_of(word): word.strip()
+        for text, known in {**spec.spelled, **plain.spelled}.items()
+        if tuple(numbers_of(text)) == known
+        for word in words_of(text)
+    }
+    return [f"word {words[one]!r}" if one in words else f"token {one}" for one in ids.tolist()]
 
 
 def _test(name: str, tables: Sequence[Table], alpha: float) -> Test:

@@ -121,4 +121,4 @@ def _check_tokenizers(spec: Texts, plain: Texts) -> None:
 
 def _some(names: list[str], most: int = 3) -> str:
     more = f", … ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(name[:40] for name in names[:most]) + more

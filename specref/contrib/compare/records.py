@@ -192,6 +192,8 @@ class _Reader:
         if not isinstance(record, dict):
             raise self.wrong(number, f"a {type(record).__name__}: expected an object")
         prompt = record.get("prompt_id", "")
+        if "prompt_id" not in record and isinstance(record.get("prompt"), str):
+            prompt = record["prompt"]
         if not isinstance(prompt, (str, int)) or isinstance(prompt, bool):
             raise self.wrong(number, f"prompt_id = {prompt!r}: expected a string or a number")
         index = self.ids.setdefault(str(prompt), len(self.ids))
@@ -243,7 +245,10 @@ class _Reader:
         ids = record.get("token_ids")
         if ids is None and "text" in record:
             if self.encode is None:
-                raise self.wrong(number, "it has text: expected token_ids, or --tokenizer FOLDER")
+                raise self.wrong(
+                    number,
+                    "it has text: expected token_ids, or --tokenizer FOLDER or words",
+                )
             ids = self.encode(str(record["text"]))
         if not isinstance(ids, list):
             raise self.wrong(number, f"token_ids = {ids!r}: expected a list; fields are {FIELDS}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from specref.report.layout import Column, Prose, Table
 from specref.statistics.campaign.verdict import Verdict
 
-ALSO = 4
+ALSO, SHORT = 4, 40
 
 
 def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
@@ -61,12 +61,18 @@ def _where(found: Comparison) -> Iterator[str]:
     significant = [test for test in found.tests if test.significant]
     first = max(significant, key=_leads)
     others = [test for test in significant if test is not first]
-    at = f"; most in prompt {found.prompt}" if found.prompt is not None else ""
+    at = f"; most in prompt {_short(found.prompt)}" if found.prompt is not None else ""
     yield f"WHERE  {_told(first)}{at}"
     if others:
         named = ", ".join(f"{test.name} ({_power(test)})" for test in others[:ALSO])
         more = f", and {len(others) - ALSO} more" if len(others) > ALSO else ""
         yield f"ALSO   {named}{more}"
+
+
+def _short(prompt: str) -> str:
+    """The beginning of a prompt, in one line."""
+    line = " ".join(prompt.split())
+    return line if len(line) <= SHORT else line[: SHORT - 1] + "…"
 
 
 def _leads(test: Test) -> tuple[bool, float]:
@@ -149,7 +155,7 @@ def _unused(found: Comparison) -> Iterator[str]:
                 "counted once."
             )
     if found.alone:
-        some = ", ".join(found.alone[:3]) + ", …" * (len(found.alone) > 3)
+        some = ", ".join(map(_short, found.alone[:3])) + ", …" * (len(found.alone) > 3)
         yield f"Prompts of one file only, which were not used: {some} ({len(found.alone)})."
 
 
