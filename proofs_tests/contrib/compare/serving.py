@@ -68,6 +68,8 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
     """The answer to a request; `form` is that of "ids", "content", "chat" or "words"."""
     if form == "content" and not isinstance(asked.get("logprobs", True), bool):
         return {"error": "logprobs must be of type bool"}
+    if bug == "no choices":
+        return {"content": "abc"}
     speculate = speculate and asked.get("drafts", 1) != 0
     seed = 1 if bug == "one seed" and speculate else asked["seed"]
     rng = np.random.default_rng([seed, speculate])

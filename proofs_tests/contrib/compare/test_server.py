@@ -147,6 +147,19 @@ def test_a_file_of_other_settings_is_refused(tmp_path, collected):
         assert lines(path) == 6
 
 
+@pytest.mark.parametrize("path", ["/", "/completions", "/chat/completions"])
+def test_the_address_of_completions_is_one_of_the_api(tmp_path, collected, path):
+    with serving() as url:
+        assert collected(tmp_path, "t.jsonl", url + path, 1)[1].exit_code == 0
+
+
+def test_an_api_that_is_not_openais_is_told_by_its_address(tmp_path, collected):
+    with serving(bug="no choices") as url:
+        result = collected(tmp_path, "t.jsonl", url.removesuffix("/v1"), 1)[1]
+    assert result.exit_code == 2
+    assert "no completion (is the address " + url + "?)" in result.output
+
+
 def test_prompts_share_no_random_numbers():
     seeds = {client.seed_of(prompt, k) for prompt in PROMPTS for k in range(500)}
     assert len(seeds) == 1_500

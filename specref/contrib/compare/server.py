@@ -105,6 +105,11 @@ class Request:
             raise ValueError(f"{self.url}: expected an address such as http://127.0.0.1:8000/v1")
 
     @property
+    def base(self) -> str:
+        """The address of the API, also where that of completions was given."""
+        return re.sub(r"(/chat)?/completions$", "", self.url.rstrip("/"))
+
+    @property
     def mark(self) -> str:
         """What texts of one file have in common; not the address, since servers move."""
         return json.dumps([self.model, self.max_tokens, dict(self.settings)], sort_keys=True)
@@ -166,7 +171,7 @@ class Request:
         headers = {"Content-Type": "application/json"}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key}"
-        url = f"{self.url.rstrip('/')}/{'chat/' * self.chat}completions"
+        url = f"{self.base}/{'chat/' * self.chat}completions"
         at = f"{url} (prompt {prompt[:40]!r}, seed {seed})"
         for attempt in range(RETRIES + 1):
             pause = PAUSE * 2**attempt
@@ -199,8 +204,10 @@ class Request:
                 try:
                     found = record_of(given, prompt, seed, LIKELIEST)
                 except (LookupError, TypeError, AttributeError, ValueError) as error:
+                    known = re.search(r"/v\d", self.base)
+                    hint = "" if known else f" (is the address {self.base}/v1?)"
                     raise ValueError(
-                        f"{at}: {error!r}: the answer is no completion: {str(given)[:200]}"
+                        f"{at}: {error!r}: the answer is no completion{hint}: {str(given)[:200]}"
                     ) from None
                 return found | {"settings": self.mark, "seconds": took}
             time.sleep(pause)
@@ -228,7 +235,7 @@ def drafted_so_far(request: Request) -> int | None:
     OSError
         The server cannot be reached.
     """
-    page = re.sub(r"/v\d+/*$", "", request.url.rstrip("/")) + "/metrics"
+    page = re.sub(r"/v\d+$", "", request.base) + "/metrics"
     try:
         with urllib.request.urlopen(page, timeout=request.answers_within) as answer:
             found = DRAFTED.findall(answer.read().decode(errors="replace"))
