@@ -89,7 +89,7 @@ def _read(made: Generation, proposals: Sequence[Proposal], p: Tensor) -> list[Te
         here = (iteration == number) & (count > 0)
         at = torch.minimum(position, count - 1)[here]
         place[proposal.rows] = torch.arange(len(proposal.rows), device=p.device)
-        if proposal.drafts.verifier is None:
+        if not proposal.by_drafter:
             q[here] = _laws(proposal.drafts, p.shape[1], place[row[here]], at)
     tokens = torch.tensor([token for text in made.tokens for token in text])
     drafted, accepted = (position < count).cpu(), (position < prefix).cpu()

@@ -38,6 +38,13 @@ def test_bugs_of_the_rule_decide_otherwise(pairs, bug):
     assert judged(pairs, "standard", BUGS[bug]()).decided.unexplained > 0
 
 
+def test_a_proposal_keeps_no_tree_of_laws(pairs):
+    """A batch of the published pairs held gigabytes of them."""
+    made = Generator(pairs["tli"], "slrs", Setting())(prompts_of(pairs["tli"])[:2], range(2), 6)
+    assert made.proposals
+    assert all(one.by_drafter and one.drafts.verifier is None for one in made.proposals)
+
+
 def test_a_lenient_slrs_decides_otherwise(pairs):
     """Its drafts are decided by bounds of psi."""
     two = {"slrs": pairs["tli"]}

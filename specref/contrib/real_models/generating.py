@@ -32,12 +32,14 @@ class Proposal:
     """What was drafted in an iteration.
 
     * `rows`: The texts that it was drafted for.
-    * `drafts`: Its laws in float32.
+    * `drafts`: Its laws in float32; without what verifies them, which may hold a tree of laws.
+    * `by_drafter`: Whether the drafter verifies them itself.
     * `psi`: Bounds of the law of each draft, where the drafter declares none but can bound it.
     """
 
     rows: list[int]
     drafts: Drafts
+    by_drafter: bool = False
     psi: Tensor | None = None
 
 
@@ -63,7 +65,8 @@ class Recorder:
         if not self.proposals:
             self._rows = list(range(len(contexts)))
         laws = None if drafts.laws is None else drafts.laws.float()
-        self.proposals.append(Proposal(self._rows, replace(drafts, laws=laws)))
+        kept = replace(drafts, laws=laws, verifier=None)
+        self.proposals.append(Proposal(self._rows, kept, drafts.verifier is not None))
         if self._bounding and isinstance(drafts.verifier, LazyVerifier):
             drafts = replace(drafts, verifier=Tightening(drafts.verifier, self.proposals))
         return drafts

@@ -183,7 +183,7 @@ def _declared(spot: Spot, p: Tensor) -> Tensor:
     Exact match declares none: its drafts are certain, and its samples do not depend on them. What
     a verifier emits does, so given the draft it has not the law p; no law is bet on then.
     """
-    if spot.proposal is None or spot.proposal.drafts.verifier is not None:
+    if spot.proposal is None or spot.proposal.by_drafter:
         return p
     drafts, at = spot.proposal.drafts, min(spot.position, spot.drafted - 1)
     if drafts.laws is not None:
