@@ -130,7 +130,7 @@ def test_joint_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figur
     ("name", "bug"),
     [
         ("standard, block", "first_failure"),
-        ("standard, block", "lenient"),
+        pytest.param("standard, block", "lenient", marks=pytest.mark.deep),
         pytest.param("tli, block", "lenient", marks=pytest.mark.deep),
     ],
 )

@@ -229,6 +229,7 @@ FORGOTTEN: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("source", "line", "instead", "decision"), FORGOTTEN)
 def test_a_forgotten_temperature_is_told_as_such(
     source: str, line: str, instead: str, decision: str, tmp_path: Path

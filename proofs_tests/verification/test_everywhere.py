@@ -227,6 +227,7 @@ def test_proofs_take_what_is_on_record(name: str) -> None:
     assert taken(BOXES[name]) == WAYS[name]
 
 
+@pytest.mark.deep
 def test_another_way_to_the_same_verdict_is_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heuristic: how many samples nearby are tried before z3 is asked."""
     monkeypatch.setattr("specref.proofs.everywhere.solver.NEIGHBOURS", 0)

@@ -69,6 +69,7 @@ SHOWN: Mapping[str, set[str]] = {
 """Mutants that need a situation, and the cases that have it."""
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda one: one.id)
 def test_mutants_are_lossy_in_their_situation_alone(entry: Entry) -> None:
     loop = entry.generate_batch

@@ -84,6 +84,7 @@ def judged(function: Any, *only: str, **options: Any) -> Report:
     return check(function, contract=GENERATE_BATCH, only=list(only), **options)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", KILLERS)
 def test_a_mutant_fails_the_stratum_of_its_situation(name: str) -> None:
     id_, when = KILLERS[name]
@@ -101,6 +102,7 @@ def test_rows_that_share_random_numbers_depend_on_each_other() -> None:
     assert [one.finding for one in report.failures] == ["dependent blocks"]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str) -> None:
     report = judged(RIGHT[name], "smoke", "replay", *ONE_BY_ONE, trials=TOKENS)
