@@ -85,3 +85,16 @@ PARTS: Mapping[str, Part] = MappingProxyType(
         ),
     }
 )
+
+
+def remedy_of(module: str | None) -> str:
+    """The command that installs a module that is missing; empty if no part needs it.
+
+    Examples
+    --------
+    >>> remedy_of("transformers.models"), remedy_of("my_sampler")
+    ('pip install torch transformers', '')
+    """
+    package = (module or "").partition(".")[0].replace("_", "-")
+    parts = (one for one in PARTS.values() if package in {each.name for each in one.packages})
+    return next((one.remedy for one in parts), "")

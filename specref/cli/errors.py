@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from specref.cli.group import INTERRUPTED, STARTED, Verdict, ended_as_by_ctrl_c, leave, misused
+from specref.optional import remedy_of
 from specref.suggestions import did_you_mean
 from specref.supervised import Notes
 from specref.tracebacks import traceback_lines
@@ -40,6 +41,9 @@ class OneLineErrors(click.Group):
             raise
         except click.UsageError as error:
             misused(told(error))
+        except ModuleNotFoundError as error:
+            remedy = remedy_of(error.name)
+            misused(f"{error}: {remedy}" if remedy else str(error))
         except (ValueError, TypeError, ImportError, OSError) as error:
             misused(str(error))
         except KeyboardInterrupt:
