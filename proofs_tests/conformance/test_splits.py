@@ -22,7 +22,7 @@ from proofs_tests.helpers.corpus import (
 from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
 from specref.conformance.seeding import seeded_in
-from specref.conformance.splits import Split, by_lookahead, split
+from specref.conformance.splits import Split, by_lookahead, drawn_for_all, split, two_rows
 from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.suite import prepare
 from specref.conformance.summary import summarize
@@ -381,3 +381,23 @@ def test_noise_that_all_rows_have_is_named_with_its_line() -> None:
     assert "as many random numbers are drawn for two" in found.decision.said
     line = noisy.__code__.co_firstlineno + 6
     assert found.decision.number.endswith(f"test_splits.py:{line}")
+
+
+def test_noise_is_counted_where_the_law_of_two_rows_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in torch, where a run takes a hundred times as long."""
+    counted = False
+
+    def only_counted(work: Any, judge: Any, until: float) -> Any:
+        nonlocal counted
+        counted = work.func is drawn_for_all
+        return work() if counted else None
+
+    monkeypatch.setattr("specref.conformance.splits.in_time", only_counted)
+    judge, _ = prepare(noisy, CheckOptions(contract=contract_named("verify")))
+    found = two_rows(judge, 0.0, known=True)
+    assert counted
+    assert found.decision is not None
+    assert found.decision.number.endswith(f"test_splits.py:{noisy.__code__.co_firstlineno + 6}")
+    assert two_rows(judge, 0.0).wrong is None

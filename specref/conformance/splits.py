@@ -71,7 +71,8 @@ from specref.vocabulary import Tokens
 EXACT, RUNS, OF_TWO, SECONDS, STOPPED = 1e-6, 2_000, 3, 30.0, 10.0
 """A distance that rounding explains; runs for one law, and a factor for that of two rows; seconds
 for all situations, and after which a copy of the process that goes on is stopped."""
-MOST_SAID = 3
+MOST_SAID, COUNTED = 3, 2.0
+"""Situations that are named, and seconds to count the random numbers of two rows."""
 BLOCKS, SAMPLED, CHUNK, LONGER = 2_000, 0.6, 100, 4
 """Blocks, and seconds for them, of a situation whose laws cannot be worked out; how many are drawn
 at once; and how many times as many of a row alone. So what is wrong there, too, is seen there."""
@@ -419,10 +420,11 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
         verifier = judge.verifier
         program = batch_program(verifier, verifier.shaped(rows), OF_TWO * RUNS, (0, 1))
         found = in_time(partial(probe_program, program, known=judge.repeats), judge, until)
-        if found is None or found.failures or (found.uninterpreted and not known):
-            return Tried(TOGETHER, None)
-        if found.uninterpreted:
-            number = in_time(partial(drawn_for_all, asked.batch, judge), judge, until)
+        if found is None or found.failures or found.uninterpreted:
+            if not known or (found and found.failures):
+                return Tried(TOGETHER, None)
+            late = time.perf_counter() + COUNTED
+            number = in_time(partial(drawn_for_all, asked.batch, judge), judge, late)
             decision = WrongDecision(ROWS, asked.drafts, FOR_ALL, number=number or "")
             return Tried(TOGETHER, True if number else None, decision)
         joint = {_two(both): mass for both, mass in found.distribution.items()}
