@@ -133,6 +133,11 @@ def test_the_same_prompt_and_seed_counts_once(tmp_path):
     one = {"prompt_id": "a", "token_ids": [3], "seed": 1}
     texts = read_texts(written(tmp_path / "t.jsonl", one, one, {**one, "prompt_id": "b"}))
     assert (len(texts), texts.repeated) == (2, 1)
+    files = [written(tmp_path / name, one, *more) for name, more in (("s", [one]), ("p", []))]
+    said = " ".join(CliRunner().invoke(main, ["compare", *files]).output.split())
+    assert "1 pairs of texts" in said
+    assert "1 records of" in said
+    assert "repeat the prompt and seed of another and were counted once" in said
 
 
 def test_texts_are_paired_prompt_by_prompt(tmp_path):
