@@ -89,7 +89,8 @@ HINTS: Mapping[str, str] = {
     "empty": "Look at requests without drafts: an index that is right of others, such as "
     "start + length - 1, belongs to another request there.",
     **dict.fromkeys(sorted(LENGTHS), PADDED),
-    "second": "Look for an index, or an offset, that is right for the first request of a call.",
+    "second": "Look for an index, or an offset, that is right for the first request of a call "
+    "alone.",
     "first": "Look for an index that reaches into the rows of the next request.",
 }
 """{feature of a situation in which alone a sampler is wrong: where to look}."""
