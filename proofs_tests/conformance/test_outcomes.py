@@ -22,6 +22,7 @@ from specref.conformance.strata.calls import Calling
 from specref.conformance.strata.shape import CallShape
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA
+from specref.conformance.summary import why_unnamed
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
@@ -208,6 +209,17 @@ def test_errors_of_the_kit_have_no_traceback_of_the_sampler() -> None:
     report = check(lambda p, q, x, *, rng: None, only=["smoke/answers"])
     assert report.finding == Finding.CONTRACT
     assert report.tracebacks == {}
+
+
+def test_a_broken_contract_is_not_sent_to_the_known_bugs() -> None:
+    def accepted_alone(p: Any, q: Any, x: Any, *, rng: np.random.Generator) -> Any:
+        tokens, counts = correct(p, q, x, rng=rng)
+        return tokens, counts - 1
+
+    report = check(accepted_alone, only=["smoke/answers", "joint/wide"])
+    assert report.finding == Finding.CONTRACT
+    assert any(one.message.startswith("blocked by") for one in report.results)
+    assert why_unnamed(report) == ""
 
 
 ABC = Vocabulary("abc")

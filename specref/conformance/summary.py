@@ -553,11 +553,12 @@ def why_unnamed(report: "Report") -> str:
     if report.diagnosis is not None or not report.failures:
         return ""
     hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
+    invalid = any(one.finding == Finding.CONTRACT for one in report.failures)
     blocked = any(
         result.stage == Stage.JOINT and result.message.startswith("blocked by")
         for result in report.results
     )
-    if blocked and not hung:
+    if blocked and not hung and not invalid:
         return BY_ITSELF
     failing = {one.stage for one in report.failures if one.finding == Finding.LAW}
     alone = failing & ELSEWHERE and not failing & {Stage.JOINT, Stage.ACCEPTANCE}
