@@ -39,6 +39,10 @@ def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     report = tmp_path / "report.json"
     with serving(cut=2, fail=[500]) as url:
         result = check(url, *OFF, "--logprobs", "processed", "--json", str(report), texts=48)
+        file = tmp_path / "texts" / "on.jsonl"
+        whole = file.read_text()
+        file.write_text(whole[:-40])  # a process that was killed
+        again = check(url, *OFF, texts=48)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("NO DIFFERENCE")
     assert "306 requests of 3 prompts" in result.stderr
@@ -48,16 +52,28 @@ def test_a_right_server_passes_and_what_has_come_is_kept(check, tmp_path):
     found = json.loads(report.read_text())
     assert found["speculation"]["exercised"] == "yes"
     assert all(not one["faults"] and not one["excluded"] for one in found["reported"])
-    file = tmp_path / "texts" / "on.jsonl"
-    whole = file.read_text()
-    file.write_text(whole[:-40])  # a process that was killed
-    with serving() as url:
-        again = check(url, *OFF, texts=48)
     assert again.exit_code == 0
     assert "texts of an earlier run are in" in again.stderr
     assert sorted(map(kept, file.read_text().splitlines())) == sorted(
         map(kept, whole.splitlines())
     )
+
+
+def test_a_folder_takes_no_texts_of_another_source(check, tmp_path):
+    file = tmp_path / "texts" / "on.jsonl"
+    with serving() as one, serving(speculate=False) as other:
+        check(one, "--plain", other, texts=2)
+        before = file.read_bytes()
+        exchanged = check(other, "--plain", one, texts=2)
+        warmer = check(one, "--plain", other, "--temperature", "1.5", texts=2)
+        (tmp_path / "texts" / "drawn.json").unlink()
+        older = check(other, "--plain", one, texts=2)
+    assert exchanged.exit_code == warmer.exit_code == 2
+    folder = f"error: {tmp_path / 'texts'} holds texts of"
+    assert exchanged.stderr == f"{folder} {one} (on) and {other} (off): choose another --folder\n"
+    assert warmer.stderr.startswith(f"{folder} temperature 1.0 (on) and 1.0 (off): choose")
+    assert file.read_bytes() == before, "nothing is added"
+    assert "holds texts" not in older.stderr, "folders of former versions say no source"
 
 
 def kept(line):

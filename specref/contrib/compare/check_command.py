@@ -25,6 +25,7 @@ from specref.contrib.compare.checking import (
     judged_folder,
     note_drafts,
 )
+from specref.contrib.compare.drawn import note_source, refuse_others
 from specref.contrib.compare.report import checked_report
 from specref.contrib.compare.server import (
     LIKELIEST,
@@ -137,6 +138,7 @@ def check_server(
         replace(request, settings={**request.settings, **on}),
         replace(request, url=plain or request.url, settings={**request.settings, **off}),
     ]
+    refuse_others(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
     sides = [one.fitted(prompts[0]) for one in sides]
     tried = [_tried(one, prompts, workers) for one in sides]
     paces = [seconds for seconds, _ in tried]
@@ -158,6 +160,7 @@ def check_server(
         err=True,
     )
     _tell_kept(place)
+    note_source(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
     setting = declared_setting(request.settings)
     judging = Judging(alpha / len(looks), within, logprob_tolerance, seed, setting, logprobs)
     started = time.monotonic()
