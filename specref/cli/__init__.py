@@ -3,6 +3,8 @@
 A command is imported when it is used: so `--help`, and every command, starts fast.
 """
 
+import re
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -35,6 +37,8 @@ FORMER = {"write": ("init",), "verify": ("prove", "--all")}
 
 ADDRESSES = ("http://", "https://")
 """A TARGET of `check` that begins so is a server, which another command tests."""
+BARE = re.compile(r"[\w.-]+:\d+(/\S*)?$")
+"""An address without http://, which that command refuses; no function is named by digits."""
 
 
 class ImportedWhenUsed(OneLineErrors):
@@ -58,7 +62,7 @@ class ImportedWhenUsed(OneLineErrors):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] == "check" and any(one.startswith(ADDRESSES) for one in args[1:]):
+        if args[0] == "check" and _is_of_a_server(args[1:]):
             return "check", _uncolourable(registered("commands")["check server"].load()), args[1:]
         return super().resolve_command(context, [*FORMER.get(args[0], args[:1]), *args[1:]])
 
@@ -75,6 +79,15 @@ class ImportedWhenUsed(OneLineErrors):
         """A command in a sentence; those of other packages are imported for theirs."""
         command = None if name in COMMANDS else self.get_command(context, name)
         return COMMANDS[name] if command is None else command.get_short_help_str(limit=200)
+
+
+def _is_of_a_server(given: Sequence[str]) -> bool:
+    """Whether what follows `check` is of a server: by an address, or by the option for one."""
+    return (
+        any(one.startswith(ADDRESSES) for one in given)
+        or any(one.partition("=")[0] == "--plain" for one in given)
+        or any(BARE.match(one) for one in given[:1])
+    )
 
 
 def _uncolourable(command: click.Command) -> click.Command:

@@ -165,6 +165,26 @@ def test_both_sides_have_to_be_known(check):
     assert max(map(len, result.output.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("url", "plain", "named", "meant"),
+    [
+        ("127.0.0.1:1/v1", "127.0.0.1:2/v1", "127.0.0.1:1/v1", "127.0.0.1:1/v1"),
+        ("localhost:1", "http://127.0.0.1:2/v1", "localhost:1", "localhost:1/v1"),
+        ("http://127.0.0.1:1/v1", "localhost:2/v1", "localhost:2/v1", "localhost:2/v1"),
+    ],
+)
+def test_an_address_without_http_is_told_with_it(check, tmp_path, url, plain, named, meant):
+    result = check(url, "--plain", plain)
+    assert result.exit_code == 2
+    assert result.output == f"error: '{named}' is no address: expected http://{meant}\n"
+    assert not (tmp_path / "texts").exists()
+
+
+def test_an_address_alone_is_one_of_a_server():
+    result = CliRunner().invoke(main, ["check", "127.0.0.1:1/v1", "--model", "m"])
+    assert "'127.0.0.1:1/v1' is no address" in result.output
+
+
 def test_different_forms_of_tokens_are_no_comparison(check, tmp_path):
     with serving() as url, serving(form="words", speculate=False) as plain:
         result = check(url, "--plain", plain, texts=4)

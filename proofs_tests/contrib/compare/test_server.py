@@ -135,6 +135,16 @@ def test_answers_that_are_no_completions_name_the_request(tmp_path, collected):
         assert told in result.output
 
 
+def test_a_prompt_of_ours_that_is_refused_may_be_another(tmp_path, collected, monkeypatch):
+    told = "HTTP 400 (a model with few tokens? --prompts FILE, a prompt a line): "
+    with serving(fail=[400] * 99) as url:
+        assert "few tokens" not in collected(tmp_path, "t.jsonl", url, 1)[1].output
+        monkeypatch.setattr(client, "PROMPTS", PROMPTS)
+        result = collected(tmp_path, "t.jsonl", url, 1)[1]
+    assert result.exit_code == 2
+    assert told in result.output
+
+
 def test_a_file_of_other_settings_is_refused(tmp_path, collected):
     with serving() as url:
         path, result = collected(tmp_path, "t.jsonl", url, 2)
@@ -166,7 +176,8 @@ def test_prompts_share_no_random_numbers():
 
 
 def test_what_is_no_server_is_said(tmp_path, collected):
-    assert "expected an address" in collected(tmp_path, "t.jsonl", "localhost")[1].output
+    told = collected(tmp_path, "t.jsonl", "localhost")[1].output
+    assert told == "error: 'localhost' is no address: expected http://localhost/v1\n"
     url = "http://127.0.0.1:1/v1"
     result = collected(tmp_path, "t.jsonl", url, 1, "--workers", "1")[1]
     assert result.exit_code == 2

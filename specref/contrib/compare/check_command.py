@@ -132,12 +132,14 @@ def check_server(
             "NAME=VALUE, the field of a request that turns speculation off; llama.cpp and mlx-lm "
             "need a second server"
         )
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     sides = [
         replace(request, settings={**request.settings, **on}),
         replace(request, url=plain or request.url, settings={**request.settings, **off}),
     ]
+    for one in sides:
+        one.check()
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
     refuse_others(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
     sides = [one.fitted(prompts[0]) for one in sides]
     tried = [_tried(one, prompts, workers) for one in sides]

@@ -55,6 +55,8 @@ PROMPTS: tuple[str, ...] = (
     "import numpy as",
 )
 """Short beginnings of text and code, whose next tokens are partly sure and partly open."""
+FEW_TOKENS = " (a model with few tokens? --prompts FILE, a prompt a line)"
+"""Of a prompt of ours that is refused: a model of few characters has no token for some."""
 
 
 class RefusedError(OSError):
@@ -102,7 +104,9 @@ class Request:
         if taken:
             raise ValueError(f"--field {min(taken)}: collect sets it itself")
         if not re.match(r"https?://[^/]+", self.url):
-            raise ValueError(f"{self.url}: expected an address such as http://127.0.0.1:8000/v1")
+            rest = re.sub(r"^(\w+:/+|/+)", "", self.url) or "127.0.0.1:8000"
+            meant = rest if "/" in rest else f"{rest}/v1"
+            raise ValueError(f"{self.url!r} is no address: expected http://{meant}")
 
     @property
     def base(self) -> str:
@@ -188,6 +192,7 @@ class Request:
                     kind = RefusedError if error.code in REFUSED else OSError
                     kind = MissingError if error.code in MISSING else kind
                     told = " (--key sends a key)" if error.code in (401, 403) else ""
+                    told += FEW_TOKENS if error.code in REFUSED and prompt in PROMPTS else ""
                     told += f", {attempt + 1} times" if attempt else ""
                     told += f", it asks to wait {asks:.0f} s" if asks > LONGEST else ""
                     raise kind(f"{at}: HTTP {error.code}{told}: {said}") from None
