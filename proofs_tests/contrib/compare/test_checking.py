@@ -93,11 +93,19 @@ def test_looks_share_alpha_and_say_what_is_found_so_far(check, tmp_path):
     report = tmp_path / "report.json"
     with serving() as url:
         result = check(url, *OFF, "--within", "0.01", "--json", str(report), texts=100)
+        last = result.stdout.splitlines()[-1]
+        within = float(last.split()[-2])
+        allowed, less = (
+            check(url, *OFF, "--within", f"{one:.2f}", texts=100).exit_code
+            for one in (within, within - 0.01)
+        )
     assert json.loads(report.read_text())["alpha"] == 1e-9 / 3
     assert "GREEDY  3 of 3 texts at temperature 0 are equal" in result.stderr
     told = [line for line in result.stderr.splitlines() if "texts of each prompt: " in line]
     assert [line.partition(" texts")[0] for line in told] == ["After 25", "After 50"]
     assert all("INCONCLUSIVE" in line for line in told)
+    assert last == f"With these 300 pairs: --within {within:g} passes."
+    assert (allowed, less) == (0, 2)
 
 
 def test_a_field_that_the_server_ignores_is_no_pass(check):
@@ -105,6 +113,7 @@ def test_a_field_that_the_server_ignores_is_no_pass(check):
         result = check(url, "--off", "speculative.n_max=0", texts=8)
     assert result.exit_code == 2
     assert result.stdout.startswith("NOT EXERCISED")
+    assert "--within" not in result.stdout, "no --within makes it a pass"
 
 
 def test_drafts_that_nothing_counts_are_no_pass_and_forms_are_found(check):

@@ -173,3 +173,27 @@ def test_the_command_says_where_and_leaves_with_a_code(tmp_path):
     same = ["compare", plain, again, "--within", "0.5", "--max-tokens", "2", "-q"]
     assert CliRunner().invoke(main, same).exit_code == 0
     assert CliRunner().invoke(main, ["compare", "-", "-"]).exit_code == 2
+
+
+def test_what_too_few_pairs_allow_passes_and_less_does_not(tmp_path):
+    rng = np.random.default_rng(12)
+    files = []
+    for name in ("spec", "plain"):
+        rows = rng.choice(8, (600, 3)).tolist()
+        files.append(tmp_path / f"{name}.jsonl")
+        lines = (json.dumps({"prompt_id": "a", "token_ids": row}) for row in rows)
+        files[-1].write_text("\n".join(lines))
+
+    def told(*more):
+        return CliRunner().invoke(main, ["compare", *map(str, files), *more])
+
+    first = told()
+    assert first.exit_code == 2
+    last = first.stdout.splitlines()[-1]
+    assert last.startswith("With these 600 pairs: --within 0.")
+    within = float(last.split()[-2])
+    assert told("--within", f"{within}", "-q").exit_code == 0
+    assert told("--within", f"{within - 0.01}", "-q").exit_code == 2
+    few = told("--within", "0.01", "--alpha", "1e-300")
+    assert few.exit_code == 2
+    assert "passes" not in few.stdout, "nothing below 1 does"

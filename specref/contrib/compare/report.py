@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
+from specref.cli.group import HOLDS
 from specref.contrib.compare.checking import Checked
 from specref.contrib.compare.judging import Comparison, Test
 
@@ -37,6 +38,7 @@ def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
     if verbose:
         parts.append(_tests(found))
     parts += map(Prose, _unused(found))
+    parts += map(Prose, _allowed(checked))
     return Group(*parts)
 
 
@@ -157,6 +159,21 @@ def _unused(found: Comparison) -> Iterator[str]:
     if found.alone:
         some = ", ".join(map(_short, found.alone[:3])) + ", …" * (len(found.alone) > 3)
         yield f"Prompts of one file only, which were not used: {some} ({len(found.alone)})."
+
+
+def _allowed(checked: Checked) -> Iterator[str]:
+    """Which --within passes with these pairs, where nothing else is in the way of a pass.
+
+    All bounds hold together, whatever is asked for: so it may be chosen after they were seen.
+    """
+    found = checked.comparison
+    most = max((bound.most for bound in found.bounds), default=1.0)
+    within = next((step / 100 for step in range(1, 100) if step / 100 >= most), None)
+    if within is None or found.verdict != Verdict.INCONCLUSIVE:
+        return
+    passed = replace(found, verdict=Verdict.LOSSLESS_WITHIN_EPS, within=within)
+    if replace(checked, comparison=passed).exit_code == HOLDS:
+        yield f"With these {found.pairs:,} pairs: --within {within:g} passes."
 
 
 def model_report(found: "ByModel", name: str) -> RenderableType:
