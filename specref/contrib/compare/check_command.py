@@ -132,12 +132,7 @@ def check_server(
             "NAME=VALUE, the field of a request that turns speculation off; llama.cpp and mlx-lm "
             "need a second server"
         )
-    sides = [
-        replace(request, settings={**request.settings, **on}),
-        replace(request, url=plain or request.url, settings={**request.settings, **off}),
-    ]
-    for one in sides:
-        one.check()
+    sides = _both(request, plain, on, off)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     refuse_others(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
@@ -189,6 +184,19 @@ def check_server(
     if json_file:
         write_json(json_file, as_json(checked.record()))
     leave(checked.exit_code)
+
+
+def _both(
+    request: Request, plain: str | None, on: dict[str, Any], off: dict[str, Any]
+) -> list[Request]:
+    """A request with speculation, and one without."""
+    sides = [
+        replace(request, settings={**request.settings, **on}),
+        replace(request, url=plain or request.url, settings={**request.settings, **off}),
+    ]
+    for one in sides:
+        one.check()
+    return sides
 
 
 def _collect(
