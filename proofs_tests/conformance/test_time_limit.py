@@ -44,7 +44,11 @@ def test_a_run_takes_as_long_as_it_may() -> None:
 
 
 def test_a_run_that_compared_nothing_is_undecided() -> None:
-    report = check(slow, time_limit=0.02)
+    def slower(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        time.sleep(0.05)
+        return correct(p, q, drafts, rng=rng)
+
+    report = check(slower, time_limit=0.02)
     assert report.exit_code == 2
     assert "no distribution was compared within 0.02 s" in report.verdict
     asked = check(correct, only=["smoke/answers"], time_limit=20.0)

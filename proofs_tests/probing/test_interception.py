@@ -350,7 +350,7 @@ def test_a_hung_run_gives_back_what_it_took_and_ends_at_its_next_draw() -> None:
 
 def test_time_counts_from_the_last_run() -> None:
     def slow(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        time.sleep(0.002)
+        time.sleep(0.005)
         return verify(target_probs, draft_probs, draft_tokens, rng=rng)
 
     (result,) = check(slow, only=PROBED, timeout=0.5).results

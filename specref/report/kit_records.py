@@ -98,12 +98,22 @@ EVIDENCE: dict[str, Schema] = {
             compared=TEXT,
             number=TEXT,
             apart=FLOAT,
+            made=TEXT,
             text=TEXT,
         ),
     ),
     "split": said(
-        "In which situations it is wrong, and in which it is right, of the failure shown first.",
-        record(text=TEXT, wrong=listed(TEXT), right=listed(TEXT)),
+        "In which situations it is wrong, and in which it is right, of the failure shown first; "
+        "with how many drafts; known bugs of the situation; and where in a call the row is.",
+        record(
+            ("known", "place", "lookaheads"),
+            text=TEXT,
+            wrong=listed(TEXT),
+            right=listed(TEXT),
+            known=listed(TEXT),
+            place=TEXT,
+            lookaheads=listed(WHOLE),
+        ),
     ),
     "explanation": said("Why it may have come about, of the first failure.", TEXT),
     "looks": said(
