@@ -12,7 +12,7 @@ DIST := build/dist-try
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
-	@echo "make test       tests, linters and types (adds torch on the CPU)"
+	@echo "make test       tests, linters and types (adds torch on the CPU, and llama.cpp)"
 	@echo "make deep       the whole test suite: also the tests that take long, and all cases of each family"
 	@echo "make bounds     some of the tests, with the lowest versions that pyproject.toml declares"
 	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
@@ -117,7 +117,7 @@ cuda:
 	touch $@
 
 .venv/test: .venv/core constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[torch,test,site]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[torch,test,site,llama-cpp]'
 	touch $@
 
 # Without dependencies: what runs these packages' own programs is not needed.
