@@ -94,8 +94,8 @@ LENGTHS = (
             "correct:verify",
             LENGTHS,
             1,
-            "acceptance does not follow the declared rule (acceptance/wide); nothing found says"
-            " that it is lossy",
+            "acceptance does not follow the declared rule (acceptance/wide); no check found "
+            "a wrong distribution",
             marks=pytest.mark.deep,
         ),
         ("absent:verify", PROBED, 2, "nothing can be said"),

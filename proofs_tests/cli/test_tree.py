@@ -44,7 +44,7 @@ def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> No
     assert result.exit_code == 1, result.output
     output = " ".join(result.output.split())
     assert "Unlike anything known" in output
-    assert "siblings-last-from-p, does not fit" in output
+    assert "siblings-last-from-p (off by 0." in output
     again = run("replay", "failures/joint-siblings-seed-0.json")
     assert again.exit_code == 1, again.output
 

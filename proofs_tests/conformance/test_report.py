@@ -262,7 +262,43 @@ def test_what_samples_is_next_after_exact_laws_alone() -> None:
     exact = Report(options, Capabilities(rule="block"), (PASSED,))
     assert exact.summary.next == ("Next: specref check mine.py:verify --rule block --seed 3",)
     whole = replace(exact, options=replace(options, profile="quick"))
-    assert whole.summary.next == ()
+    assert whole.summary.next == ("Next: specref init mine.py:verify --rule block",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"name": "mine.py:verify"}, "specref init mine.py:verify"),
+        ({"name": "mine.py:verify", "profile": "thorough"}, "specref init mine.py:verify"),
+        ({"name": "mine.py:verify", "only": ["smoke"]}, "specref check mine.py:verify"),
+        ({"name": "mine.py:verify", "time_limit": 9.0}, "specref check mine.py:verify"),
+        ({"name": "process:./mine"}, "specref check process:./mine --profile standard"),
+        ({"name": "process:./mine", "profile": "thorough"}, "specref check process:./mine -v"),
+        ({"name": "mine"}, ""),
+    ],
+)
+def test_the_next_command_of_a_pass_is_not_the_one_that_was_typed(
+    typed: dict[str, Any], words: str
+) -> None:
+    passed = Report(CheckOptions(**typed), Capabilities(rule="standard"), (PASSED,))
+    assert passed.summary.next == ((f"Next: {words}",) if words else ())
+
+
+def test_the_next_command_of_a_failure_is_not_the_one_that_was_typed() -> None:
+    failed = result(Status.FAILED, "joint/probed", finding=Finding.LAW)
+    options = CheckOptions(name="mine.py:verify")
+    again = "Next: specref check mine.py:verify --only joint/probed"
+    assert Report(options, Capabilities(), (failed,)).summary.next[0] == again
+    one = replace(options, only=("joint/probed",))
+    assert Report(one, Capabilities(), (failed,)).summary.next[0] == f"{again} -v"
+
+
+def test_a_token_that_two_requests_get_is_told_from_a_random_number_of_theirs() -> None:
+    failed = result(Status.FAILED, "smoke/rows-vary", finding=Finding.DEPENDENCE)
+    for number, said in (("bonus_token_ids", "index of bonus_token_ids"), ("a.py:3", "a draw")):
+        decision = {"text": "rows are not independent", "number": number}
+        found = replace(failed, evidence={"between": "rows", "decision": decision})
+        assert said in " ".join(" ".join(report(found).summary.cause).split())
 
 
 @pytest.mark.parametrize(
@@ -301,7 +337,9 @@ def test_a_bug_of_one_situation_is_named_with_it() -> None:
     for clean in (True, False):
         found = report(failed, diagnosis=diagnosis_of(clean=clean))
         cause = " ".join(" ".join(found.summary.cause).split())
-        assert cause.startswith("where draft_probs is None exactly the distribution of residual")
+        assert cause.startswith(
+            "Where draft_probs is None, the output has exactly the distribution of residual"
+        )
         assert "Fix: Subtract q" in cause
         assert "match-or-ratio" not in cause
 
@@ -359,7 +397,7 @@ def test_an_edge_is_told_by_its_line() -> None:
     said = " ".join(" ".join(found.summary.warnings).split())
     assert said == (
         "few bonus tokens mine.py:4: rand = 0.0: token 0 at position 0 has target probability 0 "
-        "(chance 1e-16 a draw)"
+        "(probability 1e-16 a draw)"
     )
 
 

@@ -120,11 +120,11 @@ ANSWERS: dict[str, tuple[Answered, str]] = {
     ),
     "padded with 0": (
         lambda t, n, p, q, x: (np.maximum(t, 0), n),
-        r"counts\[\d+\] = \d but tokens\[\d+\] = \[.*\]: expected that many tokens, then -1",
+        r"counts\[\d+\] = \d but tokens\[\d+\] = \[.*\]: expected \d tokens?, then -1 in the",
     ),
     "counts of accepted": (
         lambda t, n, p, q, x: (t, n - 1),
-        r"counts\[\d+\] = \d.*expected (1 to|that many)",
+        r"counts\[\d+\] = \d.*expected (1 to|\d tokens?, then)",
     ),
     "no token": (
         lambda t, n, p, q, x: (with_values(t, -1, -1), with_values(n, -1, 0)),
@@ -164,6 +164,19 @@ def test_a_wrong_answer_is_a_named_failure(name: str, tensors: bool) -> None:
     if name == "tokens alone" and tensors:
         message = "returned a Tensor"
     assert_matches(message, failure.message)
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_too_many_tokens_tell_of_padding_where_a_row_has_fewer_drafts(short: bool) -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, lens: Any) -> Any:
+        drafts = draft_tokens.shape[1]
+        wrong = (lens < drafts) == short
+        counts = np.where(wrong, drafts + 2 - short, 1)
+        tokens = np.where(np.arange(drafts + 1) < counts[:, None], 0, -1)
+        return tokens, counts
+
+    message = first_failure(check(verify, only=["smoke/answers"])).message
+    assert ("--declare ragged=false" in message) == short, message
 
 
 def assert_matches(pattern: str, text: str) -> None:
@@ -563,7 +576,9 @@ def test_a_function_is_judged_by_the_contracts_that_can_call_it(
         if contract in fitting:
             signed(function, contract)
             continue
-        with pytest.raises(TypeError, match=f"contract {contract} gives .* fits$") as refused:
+        with pytest.raises(
+            TypeError, match=f"contract {contract} gives .* fits(, by .* alone)?$"
+        ) as refused:
             signed(function, contract)
         named = [one for one in SIX if f"--contract {one}" in str(refused.value)]
         assert set(named) <= set(fitting)
@@ -574,6 +589,14 @@ def test_of_several_contracts_those_are_named_whose_words_it_uses() -> None:
     assert contracts_of(lambda p, q, x, parents, *, rng: 0) == (T,)
     assert contracts_of(lambda target, drafter, context, n, rng: 0) == (S, G)
     assert contracts_of(lambda p, q: 0) == ()
+    assert contracts_of(lambda p, q, drafts, x, rng: 0) == (T,)
+
+
+def test_no_contract_fits_by_the_number_of_parameters_that_are_something_else() -> None:
+    with pytest.raises(TypeError, match="no contract fits"):
+        signed(lambda target_probs, draft_probs, draft_tokens, bonus_probs: 0, V)
+    with pytest.raises(TypeError, match="fits, by the number of its parameters alone"):
+        signed(lambda a, b, c, d: 0, V)
 
 
 def test_what_cannot_be_called_is_never_called_lossy() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from specref.conformance.options import CheckOptions
 from specref.conformance.suite import prepare
-from specref.contracts.table import RAGGED, VERIFY
+from specref.contracts.table import RAGGED, TREE, VERIFY
 from specref.examples.correct import verify as correct
 
 SIZES = re.compile(r"(\w+) \((?:\w+, )?(\w+) \[(.*)\]\)")
@@ -22,6 +22,9 @@ def flat(
 def with_bonus(
     draft_token_ids: Any, cu_num_draft_tokens: Any, target_probs: Any, bonus_probs: Any
 ) -> Any: ...
+
+
+def unnamed(p: Any, q: Any, x: Any, tree: Any) -> Any: ...
 
 
 SAMPLERS = [(correct, VERIFY), (flat, RAGGED), (with_bonus, RAGGED)]
@@ -45,3 +48,9 @@ def test_what_is_said_is_what_is_passed(function: Any, contract: Any) -> None:
     assert said
     assert said == [(n, str(passed[n].dtype), passed[n].ndim) for n, _, _ in said]
     assert {line.split()[0] for line in judge.passed} == set(passed)
+
+
+def test_what_a_name_does_not_say_is_told_as_a_guess() -> None:
+    judge, _ = prepare(unnamed, CheckOptions(contract=TREE))
+    guessed = [one for one in judge.passed if "by its place" in one]
+    assert guessed == ["x (taken as draft_tokens by its place, int64 [B, N])"]

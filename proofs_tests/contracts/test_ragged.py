@@ -586,7 +586,7 @@ ANSWERS = {
     "flat": (lambda n: np.zeros(len(n), int), "tokens has shape"),
     "floats": (lambda n: np.full((len(n), 3), 0.5), "tokens has dtype float64: expected integers"),
     "nothing in a row": (lambda n: [[]] * len(n), r"counts\[0\] = 0"),
-    "a gap": (lambda n: [[0, -1, 0]] * len(n), "expected that many tokens, then -1"),
+    "a gap": (lambda n: [[0, -1, 0]] * len(n), "expected 1 token, then -1"),
     "too wide": (lambda n: (np.zeros((len(n), 9), int), n + 9), "tokens has shape"),
     "more than counts may be": (lambda n: (np.zeros((len(n), 3), int), n + 2), "expected 1 to"),
     "counts in floats": (

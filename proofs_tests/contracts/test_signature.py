@@ -112,6 +112,8 @@ def test_names_that_contradict_a_claim_stop_with_the_line_to_type(
         (VERIFY, lambda draft_probs, target_probs, draft_tokens: None),
         (VERIFY, lambda draft_tokens, target, draft: None),
         (TREE, lambda target_probs, draft_tokens, draft_probs, parents: None),
+        (TREE, lambda target_probs, draft_probs, draft_tokens, bonus_probs: None),
+        (TREE, lambda target_probs, draft_probs, draft_tokens, lengths: None),
         (STEP, lambda draft_model, target_model, context, gamma: None),
         (GENERATE, lambda drafter, target, prompt, n: None),
     ],

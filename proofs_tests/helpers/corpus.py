@@ -27,7 +27,7 @@ from specref.conformance.summary import shown_first
 
 HERE = Path(__file__).resolve()
 RECORD = HERE.parents[2] / "docs" / "records" / "corpus.json"
-BELOW = "answer is not valid where this number is below"
+BELOW = "answer is invalid when this random number is below"
 SIBLINGS = r"accept\[1\]|only where (a node has siblings|siblings come without draft_probs)"
 """The acceptance of a second sibling, or the situation."""
 SITUATIONS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ SITUATIONS: Mapping[str, str] = {
     "the last draft of a row is refused": r"residual\[1\]",
     "draft_probs is None": r"only where draft_probs is None|siblings come without draft_probs",
     "a row has fewer drafts than K": r"only .*in rows with fewer drafts than others",
-    "a draft was refused": r"answer is not valid where this number is not below",
+    "a draft was refused": r"answer is invalid when this random number reaches",
     "several rows in a batch": r"only (in rows after the first of a call|beside other rows)",
     "all drafts of a row were accepted, or it has none": BELOW,
     "a temperature below 1": r"only at temperatures below 1 \(",

@@ -85,7 +85,7 @@ def test_lossless_sampler_passes_and_what_it_does_not_claim_is_skipped(run) -> N
         "joint/wide": "PASSED",
     }
     result.stdout.fnmatch_lines(
-        ["specref: seed 0, profile quick, alpha 1e-09, set to detect on fixtures TV >= 0.05"]
+        ["specref: seed 0, profile quick, alpha 1e-09, set to detect TV >= 0.05"]
     )
 
 

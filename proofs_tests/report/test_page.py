@@ -251,15 +251,17 @@ def test_shifts_are_not_claimed_of_a_run_that_failed_or_did_not_end(passing: Rep
 def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
     assert passing.has_power
     assert passing.detected_tv == 0.2
-    said = "on fixtures TV ≥ 0.2 would be detected"
+    said = "TV ≥ 0.2 would be detected on the test cases"
     assert passing.power_on_fixtures == said
     text = Page(pages["passing"]).text
-    assert "TV ≥ 0.2 would be detected on fixtures" in text  # the card
+    assert "TV ≥ 0.2 would be detected on the test cases" in text  # the card
     assert f"Dashed: 0.2; {said}." in text
     assert "Differences as large as the verdict says would be detected there" in text
     engine = replace(passing, options=replace(passing.options, contract=CONTRACTS["text"]))
-    assert "on fixtures" not in Page(kit_html([engine])).text
-    assert f"Dashed: 0.2; {CONTRACTS['text'].tried_on} TV ≥ 0.2" in Page(kit_html([engine])).text
+    assert "on the test cases" not in Page(kit_html([engine])).text
+    assert (
+        f"TV ≥ 0.2 would be detected {CONTRACTS['text'].tried_on}" in Page(kit_html([engine])).text
+    )
 
 
 def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
@@ -268,7 +270,7 @@ def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
     coarse = replace(wide, evidence={**wide.evidence, "detectable_tv": 0.4})
     mixed = replace(passing, results=(replace(coarse, id="joint/small"), wide, *others))
     assert mixed.detected_tv == 0.2
-    assert mixed.power_on_fixtures.endswith("detected, but only TV ≥ 0.4 by joint/small")
+    assert mixed.power_on_fixtures.endswith("cases; only TV ≥ 0.4 by joint/small")
     assert replace(passing, results=(coarse,)).detected_tv == 0.4
     timed = replace(passing, options=replace(passing.options, seconds=10.0, detect_tv=None))
     fine = wide.evidence["detectable_tv"]

@@ -31,8 +31,8 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.LAW: "LOSSY: the distribution is not the target's ({})",
     Finding.CONTRACT: "BROKEN CONTRACT ({}); no check found a wrong distribution",
     Finding.EDGE: "EDGE of a random number: something impossible at a rate that matters ({})",
-    Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
-    "that it is lossy",
+    Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); no check found a "
+    "wrong distribution",
     Finding.PLAIN: "THE BASELINE IS WRONG: without speculation its distribution is not the one "
     "given ({}); speculation is not judged",
     Finding.UNANSWERED: "NOT ANSWERED in time ({}); no check found a wrong distribution",
@@ -416,9 +416,9 @@ class Report:
             return ""
         coarse = {id_: x for id_, x in self._detectable().items() if x > tv}
         least = f"{max(coarse.values(), default=0):.2g}"
-        but = f", but only TV ≥ {least} by {', '.join(coarse)}" if coarse else ""
+        but = f"; only TV ≥ {least} by {', '.join(coarse)}" if coarse else ""
         told = f"{tv:g}" if tv == self.detect_tv else f"{tv:.2g}"
-        return f"{self.contract.tried_on} TV ≥ {told} would be detected{but}"
+        return f"TV ≥ {told} would be detected {self.contract.tried_on}{but}"
 
     def _detectable(self) -> dict[str, float]:
         """{id: the total variation that would have been found}, in a run that passed."""

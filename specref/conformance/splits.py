@@ -80,7 +80,7 @@ FOR_ALL = "are not independent: as many random numbers are drawn for two of them
 SHARED = "are not independent: one random number decides in two of them"
 ROWS, SEED = "rows", "generator"
 """What a decision is named that is not one of a row."""
-ELSEWHERE = "; traced at other p and q than those below"
+ELSEWHERE = "; traced at other p and q than in the table"
 Found = TypeVar("Found")
 LOCATED = (Finding.LAW, Finding.DEPENDENCE, Finding.CONTRACT)
 
@@ -195,8 +195,9 @@ def raising(error: str, probed: Probed) -> WrongDecision | None:
     if found is None:
         return None
     compared, number, below = found
-    said = f"is not valid where this number is {'' if below else 'not '}below what it is compared"
-    told = f"{said} with: {error.removeprefix(f'{BrokenContractError.__name__}: ')}"
+    when = "is below" if below else "reaches"
+    why = error.removeprefix(f"{BrokenContractError.__name__}: ")
+    told = f"is invalid when this random number {when} its threshold: {why}"
     return WrongDecision("answer", (), told, compared, number)
 
 
@@ -335,7 +336,8 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
         if place:
             text = f"{place} (right: {', '.join(NAMED[one] for one in fine)})"
         right = (*(() if less.wrong else ("one-draft",)), *fine)
-        return Split(text, ("alone",), right, alone.decision, place=place)
+        # Two drafts may take too many runs for an exact law where one does not.
+        return Split(text, ("alone",), right, alone.decision or less.decision, place=place)
     together = judge.capabilities.batch != 1 and not of_one_row
     if depends and together and (both := two_rows(judge, until - SECONDS / 2, depends)).wrong:
         return told([alone, both], judge, until)

@@ -108,7 +108,8 @@ def run_checks(
                 break
             if len(results) < len(asked):
                 listener.on_report(report(so_far("not yet"), complete=False))
-        return located(report(results, diagnosed_in_time(judge, results)), judge, copied)
+        judged = located(report(results, diagnosed_in_time(judge, results)), judge, copied)
+        return replace(judged, seconds=time.perf_counter() - began)
     except KeyboardInterrupt as stop:
         found = _interrupted(so_far("interrupted"), len(results), stop)
         named_bug = diagnosed(judge, found, draw_on=False)

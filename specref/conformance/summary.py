@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text
-from specref.conformance.options import LONGER, CheckOptions
+from specref.conformance.options import LONGER, CheckOptions, Profile
 from specref.conformance.row_situations import COOLER, HEATED, HOTTER, LENGTHS, SITUATIONS
 from specref.conformance.status import (
     CheckResult,
@@ -26,6 +26,7 @@ from specref.conformance.status import (
 )
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.capabilities import Capabilities
+from specref.probing.calls import GIVEN
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 from specref.zoo import ALL
 
@@ -49,9 +50,9 @@ SHORT = 150
 HEADLINES: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "LOSSY: blocks that should be independent depend on each other",
     Finding.LAW: "LOSSY: the output does not have the target's distribution",
-    Finding.CONTRACT: "BROKEN CONTRACT: an answer is not one that the contract allows",
+    Finding.CONTRACT: "BROKEN CONTRACT: the function raised, or its answer is invalid",
     Finding.EDGE: "EDGE: a random number at its end gives an impossible token",
-    Finding.ACCEPTANCE: "ACCEPTED TOKENS: their number is not that of the declared rule",
+    Finding.ACCEPTANCE: "ACCEPTED TOKENS: the declared rule accepts drafts at other rates",
     Finding.PLAIN: "THE BASELINE IS WRONG: its distribution is off without speculation",
     Finding.UNANSWERED: "NOT ANSWERED in time",
     Finding.NOT_EXERCISED: "NOT EXERCISED: no draft is known to have been accepted",
@@ -67,8 +68,8 @@ WORDS: Mapping[Status, str] = {
 }
 ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
 NOT_COMPARED = (
-    "No known bug is named: they are distinguished by blocks of single iterations on the "
-    "fixtures, and other checks than of these have failed."
+    "No known bug is named. Known bugs are told apart by single iterations, and the checks that "
+    "failed compare something else."
 )
 MARGIN = EQUIVALENCE_MARGIN["bfloat16"]
 """The largest exact distance that rounding explains."""
@@ -102,6 +103,10 @@ SHARING = (
     "Rows of a call share random numbers. Look for a draw without the dimension of the batch, "
     "such as noise of shape (1, V) that is expanded, or one seed for all rows."
 )
+OF_ANOTHER = (
+    "The token that is drawn for one request is used in two. Look for the index of "
+    "bonus_token_ids: it has to be that of the request."
+)
 MADE_OF = "Look for an index that leaves out the position, or is that of another."
 LIMIT = (
     "A draft at position {} is never kept, with {} drafts: look for a limit on how many are "
@@ -111,9 +116,13 @@ NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
 """A draft that is never kept."""
 UNDER = re.compile(r" \((?:[^()]|\([^()]*\))*\)")
 """What is in brackets, with those within."""
+UNKNOWN = "No known bug has this distribution. Start at the decision that WHERE names."
 CAUSE_ABOVE = "The likely cause is the one above. Without its situation, the nearest known bugs:"
 SHARED = {"calls": REPEATING, "rows": SHARING}
 """{between what random numbers are shared: what to look for}."""
+LARGER: Mapping[Profile, Profile] = {"quick": "standard", "standard": "thorough"}
+IMPORTED = re.compile(r"(?!process:)(\S+\.py|[\w.]+):[\w.]+")
+"""A target that a pytest file can import: FILE.py:FUNCTION or MODULE:FUNCTION."""
 LISTED = "specref list findings"
 """What prints the meaning of each finding, where the site has no address."""
 BY_ITSELF = "To identify a known bug, run again with --only joint"
@@ -207,9 +216,9 @@ def _warned(report: "Report") -> Iterator[str]:
 def _edge(one: CheckResult) -> str:
     """Where a number at its end gives something impossible, and how often."""
     told = one.evidence
-    often = f"chance {told['chance']:.0e} a draw"
+    often = f"probability {told['chance']:.0e} a draw"
     if not told["chance"]:
-        often = f"never here; {UNDER.sub('', told['elsewhere'])}"
+        often = f"not on this machine; {UNDER.sub('', told['elsewhere'])}"
     return f"{told['at']}: {told['number']}: {told['consequence']} ({often})"
 
 
@@ -292,7 +301,8 @@ def _sure(report: "Report") -> Iterator[str]:
         if exact < len(wrong):
             yield f"A lossless sampler gets this verdict with probability <= {report.alpha:g}."
     elif report.failures and not _undrafted(report):
-        yield "Nothing found says that its distribution is off."
+        left = report.counts[Status.NOT_RUN]
+        yield "No check found a wrong distribution" + f"; {left} did not run." * bool(left)
     elif not report.exit_code and report.complete:
         yield from _power(report)
 
@@ -319,10 +329,10 @@ def _power(report: "Report") -> Iterator[str]:
     if not exact and not shifts and not report.power_on_fixtures:
         yield from wrapped(report.power)
     elif not shifts and not report.power_on_fixtures:
-        yield "Nothing was sampled: no other shape, no independence of rows, no iterations."
+        yield "Not sampled: other shapes, independence of rows, repeated iterations."
         if report.options.profile == "smoke" and report.options.only is None:
             names = ", ".join(one.removeprefix("joint/probed-") for one in LONGER)
-            yield from wrapped(f"Nor were these exact distributions computed: {names}.")
+            yield from wrapped(f"Not computed: the exact distributions {names}.")
     else:
         yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
 
@@ -418,16 +428,8 @@ def _shares(one: Difference, trials: int | None) -> list[str]:
 def _cause(report: "Report") -> Iterator[str]:
     found = report.diagnosis
     if found is None:
-        shown = shown_first(report)
-        depends = shown is not None and shown.finding == Finding.DEPENDENCE
-        if (
-            shown is not None
-            and depends
-            and (said := SHARED.get(str(shown.evidence.get("between"))))
-        ):
+        if said := _of_dependence(shown_first(report)) or why_unnamed(report):
             yield from wrapped(said, taken=14)
-        elif why := why_unnamed(report):
-            yield from wrapped(why, taken=14)
         return
     first = next(iter(found.candidates), None)
     exact = [_distance(one) for one in report.failures if one.exact]
@@ -445,6 +447,10 @@ def _cause(report: "Report") -> Iterator[str]:
     if first is None or found.unseen or not (first.fits or first.resembles):
         said = " ".join(str(found).split("\n1. ")[0].split())
         decision = {} if shown is None else shown.evidence.get("decision", {})
+        if decision.get("number") and not found.unseen:
+            said = UNKNOWN
+        if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
+            said = f"{ENDS}: it is wrong {place}."
         if made := decision.get("made"):
             said = f"{decision['name']} is drawn from {made}. {MADE_OF}"
         if shown is not None and (limit := _limit(shown)):
@@ -467,6 +473,15 @@ def _cause(report: "Report") -> Iterator[str]:
     if first.cites:
         yield from wrapped(f"Seen in {', '.join(first.cites)}", INDENT)
     yield from _less_likely(found.candidates[1:3])
+
+
+def _of_dependence(shown: CheckResult | None) -> str:
+    """What may make blocks depend on each other; empty of another finding."""
+    if shown is None or shown.finding != Finding.DEPENDENCE:
+        return ""
+    if shown.evidence.get("decision", {}).get("number") == GIVEN:
+        return OF_ANOTHER
+    return SHARED.get(str(shown.evidence.get("between")), "")
 
 
 def diagnosis_told(report: "Report") -> list[str]:
@@ -498,7 +513,8 @@ def of_situation(report: "Report") -> list[str]:
     known = [ALL[id_] for id_ in split.get("known", ())]
     if known and wrong:
         names = " or ".join(one.id for one in known[:FEW])
-        lines = wrapped(f"{wrong[0].said} exactly the distribution of {names}", taken=14)
+        said = f"the output has exactly the distribution of {names}."
+        lines = wrapped(f"{wrong[0].said[:1].upper()}{wrong[0].said[1:]}, {said}", taken=14)
         return [*lines, *wrapped(known[0].symptom), *wrapped(f"Fix: {known[0].hint} {hint}")]
     right = "No known bug is named: one row alone is right."
     return wrapped(f"{right} {hint}".rstrip(), taken=14)
@@ -543,9 +559,14 @@ def _situational(shown: CheckResult) -> bool:
 
 
 def _less_likely(others: Sequence[Candidate]) -> Iterator[str]:
-    if others:
-        said = "; ".join(f"{one.title}, {one.match}" for one in others)
+    possible = [one for one in others if one.fits or one.resembles]
+    ruled_out = [one for one in others if one not in possible]
+    if possible:
+        said = "; ".join(f"{one.title}, {one.match}" for one in possible)
         yield from wrapped(f"Less likely: {said}", INDENT)
+    if ruled_out:
+        said = "; ".join(f"{one.title} (off by {one.distance:.3f})" for one in ruled_out)
+        yield from wrapped(f"Do not fit: {said}", INDENT)
 
 
 def why_unnamed(report: "Report") -> str:
@@ -633,16 +654,32 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
     if shown is not None:
         # Where a failure of smoke has blocked them, checks of stage joint name the bug.
         id_ = str(Stage.JOINT) if why_unnamed(report) == BY_ITSELF else shown.id
-        yield from _typed(asking_for(report, id_) or f'only=["{id_}"]')
+        command = asking_for(report, id_)
+        if command and list(report.options.only or ()) == [id_]:  # it is the one that was typed
+            command += " -v"
+        yield from _typed(command or f'only=["{id_}"]')
         if shown.finding is not None:
             docs = address_of_finding(shown.finding) if published() else LISTED
             yield f"Docs: {docs}"
     elif not report.exit_code:
-        short = report.options.profile == "smoke" or report.counts[Status.NOT_RUN]
-        if short and report.options.only is None:
-            yield from _typed(asking_for(report) or 'profile="quick"')
+        if command := _after_a_pass(report):
+            yield from _typed(command)
         if report.capabilities.rule is None and report.contract.rules:
             yield "The number of accepted tokens was not judged: declare --rule RULE."
+
+
+def _after_a_pass(report: "Report") -> str:
+    """A command that is not the one that was typed; empty if no command was."""
+    asked, typed = report.options, ":" in report.name
+    if asked.expected_failures:  # no command line has what is expected
+        return ""
+    if asked.profile == "smoke" or asked.only or asked.skip or asked.time_limit is not None:
+        return asking_for(report) or 'profile="quick"'  # all checks
+    if typed and report.contract.written and IMPORTED.fullmatch(report.name):
+        return shlex.join(_words(report, "init"))  # a test for CI
+    larger = LARGER.get(asked.profile)
+    more = ["--profile", larger] if larger else ["-v"]
+    return f"{asking_for(report)} {shlex.join(more)}" if typed else ""
 
 
 def _typed(command: str) -> Iterator[str]:
@@ -659,7 +696,16 @@ def asking_for(report: "Report", id_: str | None = None) -> str:
     if ":" not in report.name:
         return ""
     options = report.options
-    words = ["specref", "check", report.name]
+    words = _words(report, "check")
+    words += ["--seed", str(options.seed)] if options.seed else []
+    words += shapes_asked_for(options)
+    return shlex.join([*words, *(["--only", id_] if id_ else [])])
+
+
+def _words(report: "Report", command: str) -> list[str]:
+    """A command about the same target, contract, rule and claims."""
+    options = report.options
+    words = ["specref", command, report.name]
     if str(report.contract) != "verify":
         words += ["--contract", str(report.contract)]
     words += ["--rule", options.algorithm] if options.algorithm else []
@@ -668,9 +714,7 @@ def asking_for(report: "Report", id_: str | None = None) -> str:
         if claim in usual and value == usual[claim]:
             continue
         words += ["--declare", f"{claim}={_claimed(value)}"]
-    words += ["--seed", str(options.seed)] if options.seed else []
-    words += shapes_asked_for(options)
-    return shlex.join([*words, *(["--only", id_] if id_ else [])])
+    return words
 
 
 def shapes_asked_for(options: CheckOptions) -> list[str]:

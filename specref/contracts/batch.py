@@ -102,16 +102,17 @@ def joined(answers: Sequence[Answer]) -> Answer:
     )
 
 
-def read_answer(raw: Any, batch: Batch) -> Answer:
+def read_answer(raw: Any, batch: Batch, short_rows: str = "") -> Answer:
     """Check and convert what an implementation returned.
 
+    * `short_rows`: What to do about too many tokens in a row with fewer drafts than others.
     * raises `BrokenContractError`: It is not a pair of integer arrays of the right shapes, an id
       is out of range, counts do not match tokens, or a token before the last is not a draft; with
       the first row for which that is so.
     """
     answer = usual(raw, batch) or _converted(raw, batch)
     if not valid(answer, batch):
-        _check_counts(answer, batch)
+        _check_counts(answer, batch, short_rows)
         size = batch.target_probs.shape[2]
         wrong = (answer.tokens >= size) | (answer.tokens < NO_TOKEN)
         _refuse("tokens", answer.tokens, wrong, f"expected 0 <= id < {size}, or -1")
@@ -187,23 +188,28 @@ def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
         raise BrokenContractError(f"{name}[{index}] = {array[tuple(where)]}: {why}", row)
 
 
-def _check_counts(answer: Answer, batch: Batch) -> None:
+def _check_counts(answer: Answer, batch: Batch, short_rows: str) -> None:
     tokens, counts, most = answer.tokens, answer.counts, batch.most
     wrong = (counts < 1) | (counts > most)
     if wrong.any():
         row = int(wrong.argmax())
+        drafts = int(most[row]) - 1
+        short = counts[row] > most[row] and batch.lens[row] < batch.draft_tokens.shape[1]
         raise BrokenContractError(
             f"counts[{row}] = {counts[row]}: expected 1 to {most[row]} "
-            f"({most[row] - 1} drafts and one more); tokens[{row}] = {tokens[row].tolist()[:8]}",
+            f"({drafts} draft{'s' * (drafts != 1)} and one more); "
+            f"tokens[{row}] = {tokens[row].tolist()[:8]}"
+            + (f"; {short_rows}" if short and short_rows else ""),
             row,
         )
     padded = np.arange(tokens.shape[1]) >= counts[:, None]
     wrong = (tokens < 0) != padded
     if wrong.any():
         row = int(wrong.any(axis=1).argmax())
+        count = int(counts[row])
         raise BrokenContractError(
-            f"counts[{row}] = {counts[row]} but tokens[{row}] = {tokens[row].tolist()}: expected "
-            "that many tokens, then -1",
+            f"counts[{row}] = {count} but tokens[{row}] = {tokens[row].tolist()}: expected "
+            f"{count} token{'s' * (count != 1)}, then -1 in the other columns",
             row,
         )
 

@@ -60,6 +60,7 @@ class Verifier:
     """An implementation of the contract ``verify``, called batch by batch.
 
     * `copies`: Whether it is given copies of laws; else the laws of a batch serve one call.
+    * `short_rows`: What to do about too many tokens in a row with fewer drafts than others.
     * `sizes_named`: Whether a user asked for the sizes of the calls; else large ones may fail.
     * `sizes`: Those of the last call, as `Batch.sizes`.
     * `temperatures_met`: What requests had so far, if it is given temperatures.
@@ -70,6 +71,10 @@ class Verifier:
     copies: bool = True
     needed: frozenset[str] = frozenset()
     sizes_named: bool = False
+    short_rows: str = (
+        "this row has fewer drafts than others, and draft_tokens holds -1 after them: stop at the "
+        "first -1 (or, if rows always have equally many: --declare ragged=false)"
+    )
 
     def __init__(
         self,
@@ -315,7 +320,7 @@ class Verifier:
 
     def read_answer(self, raw: Any, batch: Batch) -> Answer:
         """What an implementation returned, checked and converted."""
-        return read_answer(raw, batch)
+        return read_answer(raw, batch, self.short_rows)
 
     def read(self, name: str, values: Floats) -> Floats:
         """Laws as the implementation gets them, rounded or as logits; converted to float64."""

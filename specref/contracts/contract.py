@@ -82,7 +82,7 @@ class Contract(ABC):
     programs: ClassVar[bool] = False
     written: ClassVar[bool] = True
     shaped: ClassVar[tuple[str, ...]] = ()
-    tried_on: ClassVar[str] = "on fixtures"
+    tried_on: ClassVar[str] = "on the test cases"
     rows_said: ClassVar[str] = ""
     trees: ClassVar[bool] = False
     ruled: ClassVar[bool] = True

@@ -11,11 +11,13 @@ from typing import Any
 
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
-from specref.contracts.signature import WEAK, law_kind, law_kinds, of_some, placed
+from specref.contracts.signature import WEAK, law_kind, law_kinds, of_some, placed, says
 
 DESCRIBED = re.compile(r"^(\w+(?:, \w+)*) : (.*)\n((?:(?:    .*)?\n?)*)", re.MULTILINE)
 SHAPE = re.compile(r"[sS]hape \(([^)]*)\)")
 BONUS = "bonus_"
+ROLES = frozenset({"target_probs", "draft_probs", "draft_tokens", "parents"})
+"""What is passed by its place, whatever its name is."""
 
 
 def parameters_passed(
@@ -34,7 +36,9 @@ def parameters_passed(
     for own_name, name in names.items():
         unsaid = own_name in WEAK or law_kind(own_name) is None
         kind = kinds.get(name, "") if unsaid else ""
-        what = [kind] if kind in ("logits", "logprobs") else []
+        guessed = name in ROLES and not says(own_name, name)
+        what = [f"taken as {name} by its place"] if guessed else []
+        what += [kind] if kind in ("logits", "logprobs") else []
         if name == "generators" and of_some(function):
             what.append("of every other request")
         elif name in known:

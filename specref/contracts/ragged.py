@@ -92,6 +92,7 @@ class RaggedVerifier(Verifier):
     """An implementation of the contract ``ragged``; it is given the parameters that it names."""
 
     needed = frozenset({"ragged"})
+    short_rows = ""
 
     @staticmethod
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:

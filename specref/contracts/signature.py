@@ -53,7 +53,11 @@ WORDS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 TOKENS = frozenset({"token", "tokens", "id", "ids", "drafts"})
+PARENTS, UPWARD = "parents", frozenset({"parent", "parents", "tree"})
+ELSE = frozenset({"bonus", "len", "lens", "length", "lengths", "temperature", "temperatures"})
+"""What a name has that is for none of the arrays that are passed by position."""
 SIDES = {"target": 0, "draft": 1, "drafter": 1, "assistant": 1, "proposal": 1}
+MODELS = ("target", "drafter")
 WEAK = frozenset({*LAWS, "p", "q"})
 """Names of the contract, or of formulas: a claim may say that they are logits."""
 TOLD: Mapping[str, str] = MappingProxyType(
@@ -145,17 +149,51 @@ def by_position(
 
 def _in_order(parameters: Sequence[inspect.Parameter], positional: Sequence[str]) -> None:
     """Raise `ValueError` if names say that something else is expected at a place."""
-    for place, (one, given) in enumerate(zip(parameters, positional, strict=False)):
-        law, said = law_kind(one.name), set(words(one.name))
+    if (place := misnamed([one.name for one in parameters], positional)) is not None:
+        raise ValueError(
+            f"parameter {place + 1} is {parameters[place].name}, where the contract gives "
+            f"{positional[place]}: expected ({', '.join(positional)}), in that order (an adapter "
+            "can exchange them)"
+        )
+
+
+def misnamed(names: Sequence[str], positional: Sequence[str]) -> int | None:
+    """The first place at which a name says that something else is expected; None if none does.
+
+    Examples
+    --------
+    >>> arrays = "target_probs", "draft_probs", "draft_tokens", "parents"
+    >>> misnamed(["p", "q", "drafts", "bonus_probs"], arrays)
+    3
+    >>> misnamed(["p", "q", "drafts", "tree"], arrays)
+    """
+    for place, (name, given) in enumerate(zip(names, positional, strict=False)):
+        law, said = law_kind(name), set(words(name))
         sides = {SIDES[word] for word in said & SIDES.keys()}
         wrong = len(sides) == 1 and given in LAWS and place not in sides
         wrong |= given in LAWS and law is None and bool(said & TOKENS)
         wrong |= given == "draft_tokens" and law is not None and not said & TOKENS
+        wrong |= given == PARENTS and not said & UPWARD and bool(law or said & TOKENS)
+        wrong |= given in MODELS and law is not None and name not in ("p", "q")
+        wrong |= given in (*LAWS, "draft_tokens", PARENTS) and bool(said & ELSE)
         if wrong:
-            raise ValueError(
-                f"parameter {place + 1} is {one.name}, where the contract gives {given}: expected "
-                f"({', '.join(positional)}), in that order (an adapter can exchange them)"
-            )
+            return place
+    return None
+
+
+def says(name: str, given: str) -> bool:
+    """Whether a name tells that it is for one of the arrays that are passed by position.
+
+    Examples
+    --------
+    >>> says("parent_ids", "parents"), says("x", "parents"), says("q", "draft_probs")
+    (True, False, True)
+    """
+    said = set(words(name))
+    if given in LAWS:
+        return law_kind(name) is not None or bool(said & SIDES.keys())
+    known = {"draft_tokens": {*TOKENS, "draft"}, PARENTS: UPWARD}
+    return name == given or bool(said & known.get(given, set()))
 
 
 def models_in_order(function: Callable[..., Any]) -> None:

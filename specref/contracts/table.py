@@ -9,7 +9,7 @@ from specref.contracts.contract import Contract
 from specref.contracts.functions import DRAFTER, GENERATE, METRICS, STEP
 from specref.contracts.generate_batch import GENERATE_BATCH
 from specref.contracts.ragged import RAGGED
-from specref.contracts.signature import signature_of
+from specref.contracts.signature import misnamed, says, signature_of
 from specref.contracts.text import ENGINE
 from specref.contracts.tree import TREE
 from specref.contracts.verify import VERIFY
@@ -62,12 +62,15 @@ def signed(implementation: Callable[..., Any], contract: Contract) -> None:
     if signature is None or _fits(signature, contract):
         return
     name = getattr(implementation, "__name__", type(implementation).__name__)
-    fitting = " or ".join(f"--contract {one}" for one in contracts_of(implementation))
+    found = contracts_of(implementation)
+    fitting = " or ".join(f"--contract {one}" for one in found)
+    named = any(_told(signature, one) for one in found)
+    by = "" if named or not found else ", by the number of its parameters alone"
     bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
     untyped = signature.replace(parameters=bare, return_annotation=signature.empty)
     raise TypeError(
         f"{name} takes {untyped}: contract {contract} gives {contract.passed}; "
-        + (_nearly(signature) or f"{fitting or 'no contract'} fits")
+        + (_nearly(signature) or f"{fitting or 'no contract'} fits{by}")
     )
 
 
@@ -83,11 +86,18 @@ def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
     if signature is None:
         return tuple(CONTRACTS.values())
     shared = {
-        one: len(set(one.positional) & set(signature.parameters))
+        one: _told(signature, one)
         for one in CONTRACTS.values()
-        if _fits(signature, one)
+        if _fits(signature, one) and misnamed(list(signature.parameters), one.positional) is None
     }
     return tuple(one for one in shared if shared[one] == max(shared.values()))
+
+
+def _told(signature: inspect.Signature, contract: Contract) -> int:
+    """How many parameters tell by their names that they are what the contract passes there."""
+    pairs = zip(signature.parameters, contract.positional, strict=False)
+    by_name = set(contract.positional) & signature.parameters.keys()
+    return len(by_name | {given for name, given in pairs if says(name, given)})
 
 
 def _fits(signature: inspect.Signature, contract: Contract) -> bool:

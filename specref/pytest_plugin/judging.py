@@ -148,7 +148,7 @@ def _file(config: pytest.Config) -> Path | None:
 def pytest_report_collectionfinish(config: pytest.Config) -> str:
     """Show seed and profile: with them, every failure can be repeated."""
     settings = config.stash[RUN].settings
-    power = f"alpha {ALPHA:g}, set to detect on fixtures TV >= {DETECT_TV[settings.profile]:g}"
+    power = f"alpha {ALPHA:g}, set to detect TV >= {DETECT_TV[settings.profile]:g}"
     count = len(settings.expectations)
     expected = f", {count} expected failures ({settings.file})" if settings.file else ""
     return f"specref: seed {settings.seed}, profile {settings.profile}, {power}{expected}"

@@ -148,7 +148,7 @@ class Diagnosis:
             fit = "the clean rule" if self.clean_fits else "the target's distribution of tokens"
             yield f"No known bug is named: {seen} fit {fit}."
             where = f" ({', '.join(self.elsewhere[:SHOWN])})" if self.elsewhere else ""
-            yield f"What failed is above{where}: these blocks do not show it."
+            yield f"These blocks do not show the failure{where}."
             yield from self._rounding()
         else:
             yield f"{self._verdict()}, judging by {seen}."
