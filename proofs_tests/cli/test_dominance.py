@@ -38,6 +38,12 @@ def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
     assert_fits("prove-against", file.read_text())
 
 
+def test_an_open_comparison_is_2_and_says_which_budget_to_try() -> None:
+    result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
+    assert result.exit_code == 2, result.output
+    assert "try --budget 60" in result.output
+
+
 @pytest.mark.deep
 def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None:
     """Two iterations of autoregressive decoding emit 2 tokens, of standard with q = p 4."""

@@ -80,6 +80,7 @@ def test_open_is_2() -> None:
     result = run("prove", STANDARD, "--everywhere", "--budget", "1e-9")
     assert result.exit_code == 2
     assert "9 open" in result.output
+    assert "try --budget 60" in result.output
 
 
 @pytest.mark.parametrize(

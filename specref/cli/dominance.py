@@ -2,6 +2,8 @@
 
 from typing import Literal, NoReturn
 
+import click
+
 from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import Run
@@ -18,7 +20,7 @@ from specref.report.dominance import (
     dominance_document,
     told,
 )
-from specref.report.everywhere import listed
+from specref.report.everywhere import enlarged, listed
 from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json
 from specref.verification.dominance import STOPPED, ask_all, questions_of
@@ -74,7 +76,7 @@ def compare_rules(
             if found[-1].interrupted:
                 break
     record = {**comparison_record(*names, found), "not_applicable": left_out}
-    run.deliver(comparison_document(*names, found, left_out), as_json(record))
+    run.deliver(comparison_document(*names, found, left_out, budget), as_json(record))
     if found and found[-1].interrupted:
         leave(INTERRUPTED)
     if any(one.less for one in found):
@@ -105,4 +107,6 @@ def verify_dominance(profile: Profile, budget: float, run: Run) -> NoReturn:
         found and (found.relation == "equal" if is_formula else found.relation != "open")
         for is_formula, found in known
     )
+    if not decided:
+        click.echo(f"some questions are open: try --budget {enlarged(budget):g}", err=True)
     leave(HOLDS if decided else MISUSED)

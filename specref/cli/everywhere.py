@@ -103,7 +103,7 @@ def prove_everywhere(
                 break
         never = unreached()
     record = as_json(everywhere_record(rule, found, left_out, never))
-    run.deliver(everywhere_document(rule, found, left_out, never), record)
+    run.deliver(everywhere_document(rule, found, left_out, never, budget), record)
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
         write_json(save, as_json(witness_record(rule, lossy), folder=str(Path.cwd())))

@@ -137,7 +137,10 @@ def prove_command(
     --all proves every rule of the project: 90 seconds of CPU time by default, and so does
     --everywhere; with --known-bugs 4 minutes more, and --compare --profile thorough 53.
 
-    Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
+    Exit codes: 0 lossless on every case, 1 lossy on one, 2 open, failed or cannot be judged.
+    With --against: 0 the rule accepts at least as many drafts for every p and q, 1 fewer for
+    some, 2 open, or one of the rules raises. Of an open outcome the report says which --budget
+    to try.
 
     \b
     Examples:

@@ -15,6 +15,7 @@ from specref.contracts.table import contracts_of
 from specref.pairs import Profile
 from specref.proofs.everywhere.proof import BUDGET
 from specref.proofs.exact import check_step
+from specref.report.everywhere import enlarged
 from specref.report.everywhere_table import answers_document, within_docs
 from specref.report.machine import as_json
 from specref.report.main_job import verification_document
@@ -180,4 +181,6 @@ def verify_everywhere(profile: Profile, zoo: bool, budget: float, run: Run) -> N
     run.deliver(told, as_json(record))
     if any(answer.note == STOPPED for answer in answers):
         leave(INTERRUPTED)
+    if any(answer.verdict == "open" for answer in answers):
+        click.echo(f"some rules are open: try --budget {enlarged(budget):g}", err=True)
     leave(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from specref.proofs.everywhere.comparison import AtLeast, Comparison, Gap, Relation
 from specref.report.document import Bars, Document, Heading, Kind, Part, bullets
-from specref.report.everywhere import ABOUT, listed, row_name
+from specref.report.everywhere import ABOUT, listed, longer, row_name
 from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Column, Prose, Table
 from specref.verification.dominance import LEFT_OUT, Answered, Question
@@ -66,9 +66,16 @@ STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "m
 
 
 def comparison_document(
-    left: str, right: str, found: Sequence[Comparison], left_out: Sequence[str]
+    left: str,
+    right: str,
+    found: Sequence[Comparison],
+    left_out: Sequence[str],
+    budget: float | None = None,
 ) -> Document:
-    """What is proved of two rules over each pair of vocabularies, and where they differ."""
+    """What is proved of two rules over each pair of vocabularies, and where they differ.
+
+    * `budget`: The seconds that a claim had, for what to try where one is open.
+    """
     proved = bool(found) and all(one.at_least.proved for one in found)
     kind: Kind = "bad" if any(one.less for one in found) else "good" if proved else "open"
     headlines = dict.fromkeys(RELATIONS[one.relation] for one in found)
@@ -81,11 +88,20 @@ def comparison_document(
             if premise is None:
                 parts.append(Prose(f"  whether {name} is lossless was not asked"))
         parts += [_bars(left, right, one, gap) for gap in (one.more, one.less) if gap]
+    if budget and any(_is_open(one) for one in found):
+        parts.append(Prose(longer(budget)))
     parts += [Prose(f"not applicable to {one}") for one in left_out]
     if found and found[0].iterations == 1:
         parts.append(Prose(COUNTED, "dim"))
     verdict = "; ".join(headlines) or "Nothing was compared"
     return Document(f"{left} against {right}", kind, verdict, parts, [Prose(ABOUT, "dim")])
+
+
+def _is_open(found: Comparison) -> bool:
+    """Whether some claim, or premise of one, is neither proved nor refuted."""
+    premises = (found.at_least.premise, found.at_most.premise)
+    undecided = any(one is not None and one.verdict == "open" for one in premises)
+    return found.relation == "open" or undecided
 
 
 def _bars(left: str, right: str, found: Comparison, gap: Gap) -> Bars:

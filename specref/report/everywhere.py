@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from specref.proofs.everywhere import Everywhere, Witness
-from specref.proofs.everywhere.proof import Verdict
+from specref.proofs.everywhere.proof import BUDGET, Verdict
 from specref.proofs.everywhere.rows import Row, Rows
 from specref.proofs.reached import Unreached
 from specref.report.document import Bars, Document, Heading, Kind, Part
@@ -22,6 +22,8 @@ ABOUT = (
 )
 FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
+LONGER = 4
+"""Times the budget, where it left something open."""
 NOT_SAID = (
     "Not tested: other numbers of tokens or drafts, contexts before the first draft, EOS.",
     "Not tested: a second draft, or a residual after an accepted one (--tokens 3 --lookahead 2), "
@@ -38,8 +40,12 @@ def everywhere_document(
     found: Sequence[Everywhere],
     left_out: Sequence[str],
     unseen: Unreached | None = None,
+    budget: float | None = None,
 ) -> Document:
-    """What is proved, refuted or open for each pair of vocabularies, and what never ran."""
+    """What is proved, refuted or open for each pair of vocabularies, and what never ran.
+
+    * `budget`: The seconds that the search had, for what to try where it left something open.
+    """
     parts: list[Part] = []
     for one in found:
         lines = f"; {unseen}" if unseen and one.verdict == "lossless" else ""
@@ -47,6 +53,8 @@ def everywhere_document(
         parts.append(Prose(f"  {counts(one)}"))
         if one.witness:
             parts.append(Prose(_witness(one, one.witness)))
+    if budget and any(one.verdict == "open" for one in found):
+        parts.append(Prose(longer(budget)))
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
     if any(one.verdict == "lossless" for one in found):
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
@@ -57,6 +65,22 @@ def everywhere_document(
     title = f"{name} under specref prove --everywhere"
     pictures = [part for one in found for part in _pictures(one)]
     return Document(title, *headline(found), parts, [Prose(ABOUT, "dim"), *pictures])
+
+
+def enlarged(budget: float) -> float:
+    """The seconds to try next: several times as many, and no fewer than by default."""
+    return max(LONGER * budget, BUDGET)
+
+
+def longer(budget: float) -> str:
+    """What to try where something is open.
+
+    Examples
+    --------
+    >>> longer(60.0)
+    'Open: try --budget 240, or a smaller --tokens or --lookahead.'
+    """
+    return f"Open: try --budget {enlarged(budget):g}, or a smaller --tokens or --lookahead."
 
 
 def headline(found: Sequence[Everywhere]) -> tuple[Kind, str]:
