@@ -1,8 +1,10 @@
 """Which pages of docs have a part that `make docs` makes, and what makes it.
 
-In the repository such a page says what it is about, and which command prints it.
+In the repository such a page says what it is about, and which command prints it. A picture that is
+not committed stands in a comment `<!-- on the site: … -->`, which only the site shows.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,6 +18,7 @@ APPENDED: Mapping[str, Callable[[], str]] = {
     "two-models": cross_checked.tables,
 }
 NAMES = tuple(APPENDED)
+ON_THE_SITE = re.compile(r"<!-- on the site:\n(.*?)\n-->", flags=re.DOTALL)
 
 
 def page(name: str, text: str) -> str:
@@ -23,7 +26,10 @@ def page(name: str, text: str) -> str:
 
     >>> page("install", "# Install")
     '# Install'
+    >>> page("install", "<!-- on the site:\\n<picture>\\n-->")
+    '<picture>'
     """
+    text = ON_THE_SITE.sub(r"\1", text)
     if name not in APPENDED:
         return text
     above, _, last = text.rstrip().rpartition("\n\n")

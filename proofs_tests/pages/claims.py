@@ -33,34 +33,46 @@ DIGITS = 12
 """Of a hash; its 48 bits tell apart any lines that a text may have."""
 HEAD = """# Claims
 
-What five sources state about speculative decoding, and the result of each statement when it was
-enumerated in fractions, simulated, or held against their own figures. Ten findings:
+What five papers and texts state about speculative decoding, with a verdict on each statement.
+specref enumerated statements in fractions, simulated them, or compared them with the source's own
+figures.
+
+The ten most important findings, each with an example. T and D are the vocabularies of target and
+draft model, p and q their distributions, and TV is total variation:
 
 """
 READ = """
-What specref proves for every p and q is on record for [rules](records/everywhere_rules.md) and
-for [comparisons of rules](records/dominance.json). A verdict reaches as far as the tests of its
-row: grids and random toy models, unless it says more.
-In examples p and q hold after every context unless a row says more, and TV is total variation.
-Statements are in our words. `001:264` is line 264 of the text 001; [claims.toml](claims.toml) has
-a hash of it. `python -m proofs_tests.pages.claims` writes this page from that file, and checks the
-lines where `SPECREF_PAPERS` names a folder of the texts.
+## How to read the tables
+
+* Statements are in our words. `001:264` is line 264 of the text 001.
+* A verdict covers what the tests of its row cover: grids and random toy models, unless the row
+  says more. What is proved for every p and q is [on record](records/index.md).
+* In examples p and q hold after every context, unless a row says more.
 
 """
 EXAMPLES = """
-Statements of other papers whose rules are here (Sun et al. 2024, SpecTr, SpecInfer, …) were not
-examined one by one. Tests are named by the row, and on the site by the page of its source.
-All need `pip install -e '.[strategies,pytest]'`. The first line runs those of row H5.2, and with
-another file and number those of another row; the others show what some rows state. Of a vocabulary
-whose [package](records/vocabularies.md) is not installed `specref vocabularies` says `not_run`:
+Statements of other papers whose rules specref has (Sun et al. 2024, SpecTr, SpecInfer, …) were not
+examined one by one.
 
-<!-- not run (specref prove): README shows it -->
+## Commands
+
+The first line runs the tests of row H5.2. Take the file and the number of another row for its
+tests; all need `pip install -e '.[strategies,pytest]'`. The other lines show what some rows state.
+If the [package](records/vocabularies.md) of a vocabulary is not installed,
+`specref vocabularies` says `not_run`.
+
+<!-- not run (specref prove specref.zoo.standard): prove-a-rule.md runs it -->
 <!-- not run (specref vocabularies): it reads packages that the tests do not all install -->
 <!-- not run (python -m pytest): the tests are run as they are -->
 ```sh
 python -m pytest proofs_tests/claims/test_timor.py -k h5_2_   # row H5.2
 {commands}
 ```
+"""
+FOOT = """
+*`python -m proofs_tests.pages.claims` writes this page from [claims.toml](claims.toml), which has
+a hash of each line that a row names. If `SPECREF_PAPERS` names a folder of the texts, the command
+checks these lines.*
 """
 EXIT_CODES = {"specref prove": "   # exit code 1: lossy"}
 
@@ -133,7 +145,8 @@ def page(ledger: dict[str, Any]) -> str:
     """The whole page."""
     counts = Counter(row["verdict"] for _, row in rows(ledger))
     lines = [
-        f"1. **{one['says']}** {one['example']} ({', '.join(map(_link, one['rows']))})\n"
+        f"1. **{one['says'].rstrip('.')}**. {one['example']} "
+        f"({', '.join(map(_link, one['rows']))})\n"
         for one in ledger["findings"]
     ]
     lines.append(READ)
@@ -156,6 +169,7 @@ def page(ledger: dict[str, Any]) -> str:
         lines.append("| --- | --- | --- | --- | --- | --- |\n")
         lines += [_line(row) for row in told["rows"]]
         lines += [f"\n{line}\n" for line in not_covered(told)]
+    lines.append(FOOT)
     return HEAD + "".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""In which situations the kit judges, for docs/checks.md: from the kit's own tables."""
+"""In which situations specref judges, for docs/checks.md: from its own tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,26 +31,26 @@ from specref.conformance.strata.table import (
 TARGETS: Mapping[str, str] = {
     "zipf": "1 / rank^1.1",
     "steep": "each half as likely as the one before it, down to 2^-60",
-    "flat": "all alike",
+    "flat": "all equal",
     "peaked": "0.97 for one, 1 / rank for the rest",
     "confident": "0.92 for one, 1 / rank for the rest",
-    "long tail": "half of the mass on 8 tokens, half spread over all",
-    "truncated": "20 tokens, or half of a small vocabulary, 1 / rank^0.7; the others have none",
+    "long tail": "half of the mass on 8 tokens, half spread evenly over all",
+    "truncated": "1 / rank^0.7 for 20 tokens, or half of a small vocabulary; 0 for the others",
     "certain": "1 for one",
-    "close": "each less than the one before it, by a part that 16 bits do not show",
+    "close": "each slightly smaller than the one before it, by less than 16 bits can show",
 }
 DRAFTERS: Mapping[str, str] = {
-    "near": "the target, each token times exp of a normal number with deviation 0.7",
-    "sharp": "its square",
-    "wide": "its root, and 1 / V more",
-    "wrong": "nearly certain of one token: the least likely with a fiftieth of the mean or more",
-    "cut": "its 8 likeliest tokens alone, and those that tie with them, in other proportions",
-    "without": "the target without tokens that have half of its mass, as nearly as these come",
-    "other": "the target, tokens shuffled",
-    "same": "the target",
-    "trimmed": "the target without its least likely tokens, which have at most 3 % of its mass",
-    "sure": "1 for one of the tokens that the target may give",
-    "astray": "1 for the least likely token of the target, which may have none",
+    "near": "p times exp of a normal number with standard deviation 0.7, for each token",
+    "sharp": "p^2",
+    "wide": "the square root of p, plus 1 / V",
+    "wrong": "nearly 1 for one token: the least likely that has p of 1 / (50 V) or more",
+    "cut": "only the target's 8 likeliest tokens, with ties, in other proportions",
+    "without": "p without some tokens, which have about half of its mass",
+    "other": "p with its tokens shuffled",
+    "same": "p",
+    "trimmed": "p without its least likely tokens, which have at most 3 % of its mass",
+    "sure": "1 for one of the tokens with p > 0",
+    "astray": "1 for the target's least likely token, which may have p = 0",
 }
 
 
@@ -84,7 +84,7 @@ def of_drafts(one: Stratum[Shape]) -> tuple[str, ...]:
     """The row of a stratum of batches of drafts."""
     usual = Stratum(one.name, one.shapes)
     more: list[object] = [
-        one.name in (ONE_TEMPERATURE, BESIDE_GREEDY, ODD_TEMPERATURES) and "`ragged` alone",
+        one.name in (ONE_TEMPERATURE, BESIDE_GREEDY, ODD_TEMPERATURES) and "only `ragged`",
         one.way != usual.way and WAYS[one.way].way,
         not one.laws and "`draft_probs=None`",
         one.in_turn and "`draft_probs=None` in every other call",
@@ -92,10 +92,10 @@ def of_drafts(one: Stratum[Shape]) -> tuple[str, ...]:
         one.padding and f"{one.padding:,} ids at the end without probability",
         not one.ragged and "rows of one length",
         one.endings and f"p = {MASS:g} for an id that ends texts, which is never drafted",
-        one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
+        one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of p and q",
         one.after and f"after {one.after:,} calls",
-        one.greedy_first and "after one call in each shape whose laws are all certain",
-        one.steady and "one pair of laws for all positions of a row",
+        one.greedy_first and "after one call in each shape where every p and q is certain",
+        one.steady and "the same p and q at all positions of a row",
     ]
     shapes = one.shapes
     sizes = (
@@ -113,7 +113,7 @@ def of_calls(one: Stratum[CallShape]) -> tuple[str, ...]:
         one.ends and "the last token ends a text",
         boxed(one),
         one.related and "contexts resemble those before them",
-        one.memory and f"how many tokens laws depend on: {one.memory}",
+        one.memory and f"distributions depend on so many tokens: {one.memory}",
     ]
     sizes = (
         [shape.vocabulary for shape in one.shapes],
@@ -144,62 +144,64 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def tables() -> str:
-    """What is judged, on what laws, and what is bet on."""
-    both = "targets", "drafters", "otherwise", "tokens"
+    """What is judged, on which distributions, and what is bet on."""
+    both = "targets", "draft models", "otherwise", "tokens"
     parts = []
-    drafts = "stratum", "V", "drafts", "rows", *both
-    parts.append("## Of drafts: `verify` and `ragged`\n\n")
+    drafts = "situation", "V", "draft tokens", "rows", *both
+    parts.append("## Batches: `verify` and `ragged`\n\n")
     rows = [(f"`{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
     parts.append(table(drafts, rows))
     pairs = sum(name.startswith("pair-") for name, _ in ASKED)
     parts.append(
-        f"\n`strata/pair-1` to `pair-{pairs}` have the shapes of one stratum and the laws and the "
-        "way of calling of another, drawn by the seed. "
-        f"Shapes: {listed(one.name for one in SHAPED)}. "
-        f"Laws and ways: {listed(one.name for one in OTHER)}.\n"
+        f"\n`strata/pair-1` to `pair-{pairs}` have the shapes of one situation, and the "
+        "distributions and call pattern of another, drawn by the seed. "
+        f"Shapes: {listed(f'`{one.name}`' for one in SHAPED)}. "
+        f"Distributions and call patterns: {listed(f'`{one.name}`' for one in OTHER)}.\n"
     )
     for title, heads, strata, row in (
-        ("Of steps: `step`", ("context", "lookahead"), STEP_STRATA, of_calls),
-        ("Of texts: `generate`", ("prompt", "tokens to generate"), TEXT_STRATA, of_calls),
+        ("Steps: `step`", ("context", "lookahead"), STEP_STRATA, of_calls),
+        ("Texts: `generate`", ("prompt", "tokens to generate"), TEXT_STRATA, of_calls),
     ):
-        names = "stratum", "V", *heads, *both
+        names = "situation", "V", *heads, *both
         parts.append(f"\n## {title}\n\n")
         parts.append(table(names, [(f"`{one.name}`", *row(one)) for one in strata]))
-    trees = "stratum", "V", "siblings by level", "rows", *both
-    parts.append("\n## Of trees: `tree`\n\n")
+    trees = "situation", "V", "siblings by level", "rows", *both
+    parts.append("\n## Trees: `tree`\n\n")
     parts.append(table(trees, [(f"`{one.name}`", *of_trees(one)) for one in TREE_STRATA]))
     parts.append(
-        "\n## What is bet on\n\nIn every stratum, at every place, that too many or too few "
+        "\n## Features\n\nIn every situation and at every place specref tests how often a kind of "
     )
-    parts.append("tokens come of a kind, or that a mean is off:\n\n")
+    parts.append("token comes, or a mean over tokens:\n\n")
     parts += [f"* tokens {WORDS[name]};\n" for name in FEATURES[:-1]]
     parts.append(f"* tokens {WORDS[FEATURES[-1]]}.\n\n")
-    parts.append(f"Places of batches of drafts: {listed(PLACES)}. Of steps and texts: ")
-    parts.append(f"{listed(TEXT_PLACES)}. Of trees: {listed(TREE_PLACES)}. ")
+    parts.append(f"Places in batches: {listed(PLACES)}.\n\nPlaces in steps and texts: ")
+    parts.append(f"{listed(TEXT_PLACES)}.\n\nPlaces in trees: {listed(TREE_PLACES)}.\n\n")
     parts.append(
-        "And each shape by itself.\n\n"
-        f"From evidence of {math.exp(SUSPECT):.0f} on a stratum goes on for {LONGER} times its "
-        "tokens, unless it decides.\n\n## Families of laws\n\n"
+        "Each shape is also tested by itself. "
+        f"If the e-value reaches {math.exp(SUSPECT):.0f}, a situation gets up to {LONGER} times "
+        "its tokens.\n\n## Families of distributions\n\n"
     )
     for title, told, usual in (
         ("Targets", TARGETS, ORDINARY),
-        ("Drafters", DRAFTERS, USUAL),
+        ("Draft models", DRAFTERS, USUAL),
     ):
         seldom = [name for name in told if name not in usual]
-        named = f"all but {' and '.join(seldom)} where nothing is said"
-        parts.append(f"{title}, {named}:\n\n| family | law, but for its sum |\n| --- | --- |\n")
+        named = f"where a row of the tables says nothing, all but {', '.join(seldom)}"
+        parts.append(
+            f"{title}; {named}:\n\n| family | weights, before normalising |\n| --- | --- |\n"
+        )
         parts += [f"| {name} | {words} |\n" for name, words in told.items()]
         parts.append("\n")
     parts.append("## What is not in the tables\n\n")
     close = ", ".join(f"`{one.name}`" for one in (CLOSE, CLOSE_TREES))
     parts.append(
-        "* `strata/own-shape` has the shapes that a user asks for, `strata/large-call` one call "
-        "of more than 2^24 numbers, which is looked at for impossible tokens alone.\n"
-        "* Samplers that decode by argmax are judged at these shapes too, exactly, and at "
-        f"{close}: targets of the family close.\n"
-        "* A tree verifier that takes one tree for all rows is given targets of "
-        f"{listed(WHOLE)}, and drafters {listed(WIDE)}, whatever a row says.\n"
-        "* A sampler that takes rows of one length alone has them everywhere, and one with a "
-        "largest batch none above it.\n"
+        "* `strata/own-shape` has the shapes that you ask for with `--shape`. `strata/large-call` "
+        "is one call of more than 2^24 numbers, tested for impossible tokens only.\n"
+        "* Samplers that decode by argmax are tested at these shapes, too, exactly, and at "
+        f"{close} with targets of the family close.\n"
+        "* If a tree verifier takes one tree for all rows, targets are "
+        f"{listed(WHOLE)}, and draft models {listed(WIDE)}, whatever a row says.\n"
+        "* If a sampler takes only rows of one length, all rows have one length. No batch is "
+        "larger than the declared one.\n"
     )
     return "".join(parts)

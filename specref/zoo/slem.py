@@ -96,6 +96,9 @@ def rewritten(target: Model, context: Tokens, proposal: Tokens, chance: Chance) 
     return vocabulary.encode(vocabulary.decode(slem.match(target, context, proposal, chance)))
 
 
+line_10 = matched(first_match)
+"""Algorithm 2 of Timor et al. 2025 by the formula of its line 10, to be refuted."""
+
 SHORT = frozenset({"unread"})
 CANONICAL = frozenset({"pieces", "letters", "text end"})
 
@@ -146,7 +149,7 @@ ENTRIES = (
         formula="j = argmin of (t'_j != t_j): the first match instead of the first mismatch",
         symptom="Proposed tokens before a match are emitted though the target chose others.",
         hint="Take the smallest j with t'_j != t_j, where t_(m+1) matches nothing.",
-        step=matched(first_match),
+        step=line_10,
         rule="slem",
         cites=("arXiv:2502.05202",),
         blind=SHORT,

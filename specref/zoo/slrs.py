@@ -65,6 +65,11 @@ def fall_through(v: Verification) -> Tokens:
     return (v.recovered(0),)
 
 
+decompositions = submitted(
+    first(lambda s: exact_decompositions(s.vocabulary, s.drafter, s.seen, s.lookahead))
+)
+"""Algorithm 3 of Timor et al. 2025 with the terms of psi that the paper counts, to be refuted."""
+
 ENTRIES = (
     Entry(
         "slrs-exact-decompositions",
@@ -72,9 +77,7 @@ ENTRIES = (
         formula="psi(t) = mass of the drafts that spell exactly t, instead of T(drafts)_1 = t",
         symptom="Tokens that drafts overshoot pass too often.",
         hint="Push the distribution of the drafted texts forward through the target's tokeniser.",
-        step=submitted(
-            first(lambda s: exact_decompositions(s.vocabulary, s.drafter, s.seen, s.lookahead))
-        ),
+        step=decompositions,
         rule="slrs",
         cites=("arXiv:2502.05202",),
         blind=frozenset({"unread"}),
