@@ -357,6 +357,13 @@ def test_a_cause_is_not_denied_below_it() -> None:
     for text in (kit_html([found]), *map(str, kit_report_lines(found))):
         assert "No known bug differs" not in text
     assert "No known bug differs" in kit_html([plain])
+    near = report(failed, diagnosis=diagnosis_of(clean=False))
+    page, screen = kit_html([near]), " ".join(kit_report_lines(near))
+    assert "Likely cause: The temperature" in page
+    assert "match-or-ratio" not in page + screen
+    assert "match-or-ratio" in kit_html(
+        [report(replace(failed, evidence={}), diagnosis=near.diagnosis)]
+    )
 
 
 def kit_report_lines(found: Report) -> list[str]:
@@ -376,7 +383,7 @@ def test_a_known_bug_of_the_last_row_alone_is_told_as_an_index() -> None:
         " ".join(report(wrong, diagnosis=diagnosis_of(clean=False)).summary.cause).split()
     )
     assert said.startswith("An index that is cut off")
-    assert f"it is wrong {place}. resembles what was seen on 12 cases" in said
+    assert f"it is wrong {place}. Resembles what was seen on 12 cases" in said
     everywhere = replace(wrong, evidence={"split": {**split, "place": ""}})
     assert "index" not in caused(everywhere)
 

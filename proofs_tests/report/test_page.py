@@ -229,7 +229,7 @@ def test_no_power_is_claimed_that_a_run_did_not_have(case: str) -> None:
         assert claim not in page.text.replace(report.verdict, "")
     assert not [one for one in page.all("line") if one["class"] == "mark"]
     if report.exit_code == 0:
-        assert f"Of its power: {report.power}" in page.text
+        assert f"Power: {report.power}" in page.text
 
 
 def test_shifts_are_not_claimed_of_a_run_that_failed_or_did_not_end(passing: Report) -> None:

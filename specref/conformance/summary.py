@@ -117,7 +117,7 @@ NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
 UNDER = re.compile(r" \((?:[^()]|\([^()]*\))*\)")
 """What is in brackets, with those within."""
 UNKNOWN = "No known bug has this distribution. Start at the decision that WHERE names."
-CAUSE_ABOVE = "The likely cause is the one above. Without its situation, the nearest known bugs:"
+CAUSE_ABOVE = "The likely cause is the one above."
 SHARED = {"calls": REPEATING, "rows": SHARING}
 """{between what random numbers are shared: what to look for}."""
 LARGER: Mapping[Profile, Profile] = {"quick": "standard", "standard": "thorough"}
@@ -405,9 +405,9 @@ def _compared(found: Difference) -> Iterator[str]:
         values = _shares(one, trials)
         apart = abs(float(as_number(one["observed"])) - float(as_number(one["expected"])))
         if trials is None and apart < 1e-9:
-            yield f"{name}: no difference"
+            yield f"{name:26}{'no difference':>28}"
         elif trials is None and apart < ROUNDED:
-            yield f"{what}: differs by {apart:.0e}, as rounding does"
+            yield f"{_cut(what, 26):26}{f'{apart:.0e} off: rounding':>28}"
         else:
             yield f"{_cut(what, 26):26}" + "".join(f"{value:>14}" for value in values)
     for row in found["rows"]:
@@ -459,7 +459,7 @@ def _cause(report: "Report") -> Iterator[str]:
         yield from () if found.unseen else _less_likely(found.candidates[:2])
         return
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
-    how = "fits" if first.fits else "resembles"
+    how = "Fits" if first.fits else "Resembles"
     drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
     if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
         yield from wrapped(f"{ENDS}: it is wrong {place}.", taken=14)
@@ -484,13 +484,21 @@ def _of_dependence(shown: CheckResult | None) -> str:
     return SHARED.get(str(shown.evidence.get("between")), "")
 
 
+def cause_in_short(report: "Report") -> str:
+    """The likely cause and the fix in one paragraph, where a decision or situation tells it."""
+    if of_situation(report) or _of_dependence(shown_first(report)):
+        return " ".join(" ".join(report.summary.cause).split())
+    return ""
+
+
 def diagnosis_told(report: "Report") -> list[str]:
     """The headline of the diagnosis, and the bugs that are ranked, as the cause above has it."""
     found = report.diagnosis
     if found is None:
         return list(filter(None, [why_unnamed(report)]))
     headline, *ranking = str(found).split("\n1. ")
-    headline = CAUSE_ABOVE if of_situation(report) else headline
+    if of_situation(report):  # bugs that are near without it would deny it
+        return [CAUSE_ABOVE]
     return [headline, *(f"1. {one}" for one in ranking)]
 
 

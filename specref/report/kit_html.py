@@ -15,7 +15,14 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.summary import diagnosis_told, found_at, shapes_asked_for, shown_first
+from specref.conformance.summary import (
+    CAUSE_ABOVE,
+    cause_in_short,
+    diagnosis_told,
+    found_at,
+    shapes_asked_for,
+    shown_first,
+)
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
@@ -161,6 +168,8 @@ def _verdict(report: Report) -> Markup:
     if first is not None and first.fits and not (report.diagnosis and report.diagnosis.unseen):
         hints = first.hint.replace(" / ", " Or: ")
         said.insert(1, element("p", f"Likely cause: {first.title}. {hints}"))
+    elif why := cause_in_short(report):
+        said.insert(1, element("p", f"Likely cause: {why}"))
     shown = shown_first(report)
     said[1:1] = [element("p", place) for place in (found_at(shown) if shown else ())]
     if report.finding is not None:
@@ -187,7 +196,7 @@ def _meaning(report: Report) -> str:
         return "This is no pass: what is said below is all that is known."
     if not report.has_power:
         return (
-            f"Of its power: {report.power}. The checks below passed; nothing else was tested, nor "
+            f"Power: {report.power}. The checks below passed; nothing else was tested, nor "
             "was the engine around the sampler."
         )
     left_out = (
@@ -449,7 +458,7 @@ def _diagnosis(report: Report) -> list[str]:
     if diagnosis is None:
         return [element("p", why) for why in told]
     ranking = diagnosis.unseen or diagnosis.dependent
-    shown = () if ranking else diagnosis.candidates[:SHOWN]
+    shown = () if ranking or told == [CAUSE_ABOVE] else diagnosis.candidates[:SHOWN]
     return [element("p", told[0]), *(_candidate(i, one) for i, one in enumerate(shown, 1))]
 
 

@@ -132,7 +132,7 @@ def html_page(title: str, *parts: str) -> str:
         element("title", title),
         element("style", Markup(STYLE)),
     )
-    footer = element("footer", f"Written by specref {__version__}. Nothing here is loaded.")
+    footer = element("footer", f"Written by specref {__version__}. This page loads nothing.")
     body = element("body", element("main", *parts), footer)
     return f"<!doctype html>\n{element('html', head, body, lang='en')}"
 
