@@ -408,6 +408,29 @@ def test_an_edge_is_told_by_its_line() -> None:
     )
 
 
+@pytest.mark.parametrize("race", [True, False])
+def test_noise_that_cannot_be_read_is_told_with_its_line(race: bool) -> None:
+    why = "its cells are neither boxes nor a race" if race else "more than max_runs = 500 runs"
+    call = "torch.rand_like, shape (2, 3), at /home/mine.py:38: " * race
+    unread = result(
+        Status.NOT_APPLICABLE, "joint/probed", message=f"cannot be probed: {call}{why}"
+    )
+    lossy = result(Status.FAILED, "joint/wide", finding=Finding.LAW)
+    said = " ".join(report(unread, lossy).summary.where)
+    assert ("mine.py:38: torch.rand_like" in said) == race
+    decided = replace(lossy, evidence={"decision": {"text": "mine.py:2: accept[0] keeps"}})
+    assert "mine.py:38" not in " ".join(report(unread, decided).summary.where)
+
+
+def test_a_list_is_cut_between_its_parts() -> None:
+    parts = ", ".join(f"the part of number {n}" for n in range(40))
+    evidence = {"not_tried": [f"{parts} (more than 20 s)"]}
+    failed = replace(result(Status.FAILED, "joint/wide", message=parts), evidence=evidence)
+    fitted = report(failed).summary.fitted(1)
+    assert len(fitted.untried) < len(report(failed).summary.untried)
+    assert fitted.untried[-2][-1].isdigit()
+
+
 def test_a_limit_and_a_row_that_is_read_instead_are_causes() -> None:
     decision = {"name": "accept[6]", "text": "mine.py:4: accept[6] keeps draft 0 with 0.0000; min"}
     split = {"text": "only with 7 drafts", "wrong": [], "right": [], "lookaheads": [7]}

@@ -9,6 +9,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specref.conformance.diagnosis import Candidate
@@ -114,9 +115,13 @@ LIMIT = (
 )
 NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
 """A draft that is never kept."""
+UNREAD = re.compile(
+    r"cannot be probed: (?P<call>[\w.]+), .*at (?P<where>.+:\d+): "
+    r"its cells are neither boxes nor a race"
+)
 UNDER = re.compile(r" \((?:[^()]|\([^()]*\))*\)")
 """What is in brackets, with those within."""
-UNKNOWN = "No known bug has this distribution. Start at the decision that WHERE names."
+UNKNOWN = "No known bug has this distribution. Start at the {} that WHERE names."
 CAUSE_ABOVE = "The likely cause is the one above."
 SHARED = {"calls": REPEATING, "rows": SHARING}
 """{between what random numbers are shared: what to look for}."""
@@ -170,7 +175,10 @@ class Summary:
             section = getattr(self, name)
             left = max(least, len(section) - over)
             if over > 0 and left < len(section):
-                cut: dict[str, Any] = {name: (*section[: left - 1], REST)}
+                *kept, last = section[: left - 1]
+                if section[left - 1].startswith(INDENT):  # of a list whose end is cut
+                    last = last[: last.rfind(", ")] if ", " in last else last
+                cut: dict[str, Any] = {name: (*kept, last, REST)}
                 fitted = replace(fitted, **cut)
                 over -= len(section) - left
         return fitted
@@ -355,13 +363,13 @@ def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
     found: Difference | None = shown.evidence.get("difference") if told else None
     if found is None:
         yield from wrapped(f"{shown.id}: {shown.message}", taken=7)
-        yield from _located(shown)
+        yield from _located(report, shown)
         yield from wrapped(shown.growth)
     else:
         exactly = shown.evidence.get("total_variation")
         how = "sampled" if exactly is None else f"exact, TV {float(as_number(exactly)):.6f}"
         yield f"{shown.id}, {how}: {found['place']}"
-        yield from _located(shown)
+        yield from _located(report, shown)
         yield from _compared(found)
         if exactly is None:
             yield from wrapped(shown.message)
@@ -381,9 +389,22 @@ def _narrow(line: str) -> str:
     return _cut(line, most)
 
 
-def _located(shown: CheckResult) -> Iterator[str]:
+def _located(report: "Report", shown: CheckResult) -> Iterator[str]:
     for place in found_at(shown):
         yield from wrapped(place)
+    if shown.finding == Finding.LAW and "decision" not in shown.evidence:
+        yield from wrapped(_unread(report))
+
+
+def _unread(report: "Report") -> str:
+    """The line of noise that is used in no known way; empty if all is, or nothing is known."""
+    found = next(filter(None, (UNREAD.fullmatch(one.message) for one in report.results)), None)
+    if found is None:
+        return ""
+    return (
+        f"{Path(found['where']).name}: {found['call']} is neither compared with a threshold nor "
+        "raced as exponential noise. Does the rule need this noise?"
+    )
 
 
 def found_at(shown: CheckResult) -> Iterator[str]:
@@ -448,7 +469,9 @@ def _cause(report: "Report") -> Iterator[str]:
         said = " ".join(str(found).split("\n1. ")[0].split())
         decision = {} if shown is None else shown.evidence.get("decision", {})
         if decision.get("number") and not found.unseen:
-            said = UNKNOWN
+            said = UNKNOWN.format("decision")
+        elif not (decision or found.unseen) and _unread(report):
+            said = UNKNOWN.format("noise")
         if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
             said = f"{ENDS}: it is wrong {place}."
         if made := decision.get("made"):
