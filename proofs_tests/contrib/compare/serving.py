@@ -16,6 +16,7 @@ LATE, SLOW = -1, 0.3
 RNG = np.random.default_rng(0)
 P, Q = RNG.dirichlet(np.full(VOCABULARY, 0.5), (2, VOCABULARY))
 PROMPTS = ("a", "bb", "ccc")
+MODELS = ("m", "mm")
 BUGS = (
     "permuted drafts",
     "stale token",
@@ -68,6 +69,8 @@ def answered(asked, bug, speculate, form) -> dict[str, Any]:
     """The answer to a request; `form` is that of "ids", "content", "chat" or "words"."""
     if form == "content" and not isinstance(asked.get("logprobs", True), bool):
         return {"error": "logprobs must be of type bool"}
+    if bug == "one model" and asked["model"] not in MODELS:
+        return {"error": f"model {asked['model']} does not exist"}
     if bug == "no choices":
         return {"content": "abc"}
     speculate = speculate and asked.get("drafts", 1) != 0
@@ -156,8 +159,13 @@ def serving(
             self.wfile.write(body[: len(body) // 2] if half else body)
 
         def do_GET(self) -> None:
-            self.send_response(200)
+            models = self.path.endswith("/models")
+            self.send_response(404 if models and form == "words" else 200)
             self.end_headers()
+            if models:
+                named = {"data": [{"id": name} for name in MODELS]}
+                self.wfile.write(json.dumps(named).encode())
+                return
             told = f'spec_draft_tokens_total{{engine="0"}} {float(sum(drafted))}\nother 9\n'
             self.wfile.write(told.encode())
 

@@ -83,7 +83,23 @@ def test_the_time_ends_it(loaded, tmp_path):
     found = judge_by_model(
         read_texts(path), loaded, Setting(), 1e-9, 0.01, lambda _: None, seconds=0
     )
-    assert (found.texts, found.given) == (1, 3)
+    assert (found.texts, found.given, found.stopped) == (1, 3, by_model.TIME)
+
+
+def test_ctrl_c_ends_it_with_a_verdict(folders, loaded, tmp_path, monkeypatch):  # noqa: F811
+    path = sampled(loaded, tmp_path / "t.jsonl", Setting(), texts=3)
+    observe = by_model.EntropyMartingale.observe
+
+    def observed(bets, law, token):
+        if bets.tokens == 30:
+            raise KeyboardInterrupt
+        observe(bets, law, token)
+
+    monkeypatch.setattr(by_model.EntropyMartingale, "observe", observed)
+    result = CliRunner().invoke(main, ["compare", path, "--model", str(folders["target"])])
+    assert result.exit_code == 130
+    assert result.stdout.startswith("INCONCLUSIVE by the model")
+    assert "STOPPED  after 1 of 3 texts: interrupted" in result.stdout
 
 
 def test_a_token_that_the_declared_filter_excludes_is_impossible(loaded, tmp_path):

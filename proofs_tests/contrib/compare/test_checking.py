@@ -13,6 +13,7 @@ from proofs_tests.contrib.compare.serving import PROMPTS, serving
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.contrib.compare import server as client
+from specref.contrib.compare.looking import texts_planned
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +107,80 @@ def test_looks_share_alpha_and_say_what_is_found_so_far(check, tmp_path):
     assert all("INCONCLUSIVE" in line for line in told)
     assert last == f"With these 300 pairs: --within {within:g} passes."
     assert (allowed, less) == (0, 2)
+    assert json.loads(report.read_text())["looks"] == {
+        "planned": [25, 50, 100], "judged": 100, "ended": "--texts asks for no more"
+    }  # fmt: skip
+    told = " ".join(result.stdout.split())
+    assert "STOPPED after 100 of 100 texts of each prompt: --texts asks for no more" in told
+    assert "lossy with probability 1e-09 at most: 3 looks (after 25, 50 and 100 texts" in told
+
+
+@pytest.mark.parametrize("answers", [100, 250])
+def test_a_run_that_a_server_ends_says_so_in_its_verdict(check, answers):
+    with serving(fail=[403] + [200] * answers) as url:
+        result = check(url, *OFF, "--within", "0.01", texts=100)
+    assert result.exit_code == 2
+    assert "HTTP 403" in result.stderr
+    told = " ".join(result.stdout.split())
+    if answers == 100:
+        assert told.startswith("NO VERDICT: a request failed; the first one comes after 25 ")
+    else:
+        assert told.startswith("INCONCLUSIVE")
+        assert "STOPPED after 25 of 100 texts of each prompt: a request failed; the same" in told
+
+
+def test_an_interrupted_run_has_the_verdict_of_its_last_look(check, tmp_path, monkeypatch):
+    report, send, sent = tmp_path / "report.json", client.Request.send, []
+
+    def sends(*asked):
+        sent.append(asked)
+        if len(sent) == 250:
+            raise KeyboardInterrupt
+        return send(*asked)
+
+    monkeypatch.setattr(client.Request, "send", sends)
+    with serving() as url:
+        result = check(url, *OFF, "--within", "0.01", "--json", str(report), texts=100)
+        again = check(url, *OFF, "--within", "0.01", texts=100)
+    assert result.exit_code == 130
+    assert result.stdout.startswith("INCONCLUSIVE")
+    looks = json.loads(report.read_text())["looks"]
+    assert (looks["judged"], looks["ended"].partition(";")[0]) == (25, "interrupted")
+    assert "after 100 of 100 texts" in " ".join(again.stdout.split()), "it goes on"
+
+
+def test_a_run_that_goes_on_has_the_looks_that_were_planned(tmp_path):
+    """Whatever the pace is by now."""
+    asked = {"minutes": 8.0, "prompts": PROMPTS}
+    assert texts_planned(tmp_path, asked, 100) == 100
+    assert texts_planned(tmp_path, asked, 130) == 100
+    assert texts_planned(tmp_path, {**asked, "minutes": 9.0}, 130) == 130
+    (tmp_path / "plan.json").write_text("{")
+    assert texts_planned(tmp_path, asked, 110) == 110
+
+
+def test_a_model_is_one_of_those_that_the_server_names(check, tmp_path):
+    with serving("one model") as url:
+        result = check(url, *OFF, "--model", "", texts=2)
+        other = check(url, *OFF, "--model", "x", texts=2)
+        collected = ["collect", url, str(tmp_path / "t.jsonl")]
+        alone = CliRunner().invoke(main, collected)
+    assert result.output == alone.output == "error: --model is missing: expected one of m, mm\n"
+    assert other.output.startswith("error: --model x: expected one of m, mm; http://")
+    assert other.exit_code == result.exit_code == 2
+    assert not (tmp_path / "t.jsonl").exists()
+    with serving(form="words") as url:
+        told = check(url, *OFF, "--model", "", texts=2).output
+    assert "--model is missing: expected the name that the server knows it by" in told
+
+
+def test_an_address_where_nothing_answers_is_said_before_a_missing_model(check, tmp_path):
+    told = check("http://127.0.0.1:1/v1", *OFF, "--model", "").output
+    assert "is a server running at this address?" in told
+    assert "--model" not in told
+    with serving() as url:
+        told = check(url, "--plain", "http://127.0.0.1:1/v1", "--model", "").output
+    assert told.startswith("error: --model is missing: expected one of m, mm")
 
 
 def test_a_field_that_the_server_ignores_is_no_pass(check):
@@ -146,7 +221,7 @@ def test_texts_at_temperature_0_are_held_against_each_other(check):
     with serving("greedy by q") as url:
         result = check(url, *OFF, texts=8)
     assert result.exit_code == 1
-    assert "GREEDY TEXTS DIFFER." in " ".join(result.stdout.split())
+    assert result.stdout.startswith("GREEDY TEXTS DIFFER; sampled texts: inconclusive.\n")
 
 
 def test_seeds_that_are_not_obeyed_are_said(check, monkeypatch):
@@ -161,8 +236,8 @@ def test_log_probabilities_of_the_draft_model_are_found_by_themselves(check):
     with serving("log-probabilities of q") as url:
         result = check(url, *OFF, "--logprobs", "processed")
     assert result.exit_code == 1
+    assert result.stdout.startswith("LOG-PROBABILITIES WRONG; sampled texts: ")
     told = " ".join(result.stdout.split())
-    assert "LOG-PROBABILITIES DIFFER. LOG-PROBABILITIES ARE WRONG." in told
     assert "processed ones are not what tokens were drawn from" in told
 
 

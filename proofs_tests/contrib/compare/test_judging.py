@@ -163,7 +163,9 @@ def test_the_command_says_where_and_leaves_with_a_code(tmp_path):
     )
     result = CliRunner().invoke(main, ["compare", spec, plain, "--json", str(tmp_path / "r")])
     assert result.exit_code == 1
-    assert result.output.startswith("LOSSY")
+    verdict, files = result.output.splitlines()[:2]
+    assert verdict == "LOSSY: distributions differ (false-positive rate at most 1e-09)."
+    assert files.startswith(spec[:40]), "the verdict is one line"
     assert "token 3" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
     record = json.loads((tmp_path / "r").read_text())

@@ -44,7 +44,7 @@ WRONG = {
     r"prompt_id = \[1\]": {"prompt_id": [1], "token_ids": [1]},
     "seed = 1.5": {"token_ids": [1], "seed": 1.5},
     "seed = True": {"token_ids": [1], "seed": True},
-    "token_ids = None: expected a list": {"tokens": [1]},
+    "token_ids = None: expected a list": {"token_ids": None},
     "token_ids is empty": {"token_ids": []},
     r"token_ids\[1\] = True": {"token_ids": [0, True]},
     r"token_ids\[1\] = 9: expected an integer from 0 to 8": {"token_ids": [0, 9]},
@@ -57,6 +57,11 @@ WRONG = {
     r"logprobs\[0\] = -1000": {"token_ids": [1], "logprobs": [-(10**400)]},
     r"logprobs\[1\] = False": {"token_ids": [1, 2], "logprobs": [-1, False]},
     r"prompt_token_ids = 5": {"token_ids": [1], "prompt_token_ids": 5},
+    "a list: expected an object, `jq": [{"token_ids": [1]}],
+    "no token_ids and no text, but prompt, completion: expected fields prompt_id": {
+        "prompt": "a",
+        "completion": "b",
+    },
     "finish_reason = 3": {"token_ids": [1], "finish_reason": 3},
 }
 
@@ -137,7 +142,7 @@ def test_the_same_prompt_and_seed_counts_once(tmp_path):
     said = " ".join(CliRunner().invoke(main, ["compare", *files]).output.split())
     assert "1 pairs of texts" in said
     assert "1 records of" in said
-    assert "repeat the prompt and seed of another and were counted once" in said
+    assert "COUNTED ONCE" in said
 
 
 def test_texts_are_paired_prompt_by_prompt(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.schemas import assert_fits, problems
-from specref.contrib.compare.checking import Checked
+from specref.contrib.compare.checking import Checked, Looks
 from specref.contrib.compare.judging import compare
 from specref.contrib.compare.logprobs import Agreement
 from specref.contrib.compare.records import Texts, read_texts
@@ -34,6 +34,7 @@ def record(tmp_path):
         Speculation(Exercised.NO, (3, None), (1.5, None)),
         Greedy(3, 1, 1, 1, 0, "place"),
         (Seeds(3, 3), Seeds(3, 2)),
+        Looks((25, 50), 25, "interrupted"),
     )
     return json.loads(as_json(found.record()))
 

@@ -119,7 +119,7 @@ def test_a_server_that_does_not_answer_in_time_is_asked_again(tmp_path, collecte
     with serving(slow=10**3) as url:
         result = collected(tmp_path, "late.jsonl", url, 1, "--timeout", "0.02")[1]
     assert result.exit_code == 2
-    assert "(prompt 'a', seed 0): timed out, 6 times" in result.output
+    assert "(prompt 'a', seed 0): timed out, 6 times (--timeout?)" in result.output
 
 
 def test_answers_that_are_no_completions_name_the_request(tmp_path, collected):
@@ -127,6 +127,8 @@ def test_answers_that_are_no_completions_name_the_request(tmp_path, collected):
         ({"fail": [404] * 2}, "and no chats: expected an address such as"),
         ({"fail": [401]}, "HTTP 401 (--key sends a key)"),
         ({"cut": 6}, "no whole JSON: '{"),
+        ({"cut": 6}, "6 times (what does the server's log say?)"),
+        ({"fail": [429] * 6}, "HTTP 429 (--workers asks for fewer at the same time), 6 times"),
     ):
         with serving(**given) as url:
             result = collected(tmp_path, "t.jsonl", url, 1)[1]

@@ -43,7 +43,9 @@ logprobs_option = click.option(
     help="What is reported: before temperature and filters, or after them.",
 )
 OPTIONS = (
-    click.option("--model", required=True, metavar="NAME", help="As the server calls it."),
+    click.option(
+        "--model", default="", metavar="NAME", help="As the server calls it; needed always."
+    ),
     click.option("--max-tokens", default=8, show_default=True, type=click.IntRange(min=1)),
     click.option("--prompts", metavar="FILE", help="A prompt a line; by default eight of ours."),
     click.option("--temperature", default=1.0, show_default=True),

@@ -22,6 +22,7 @@ from specref.contrib.real_models.uncached import forced_logits
 
 FIND = 1.25
 """A pass needs so many tokens that texts of this temperature, or its inverse, would be found."""
+INTERRUPTED, TIME = "interrupted", "--time-limit is over"
 LOGITS = 2**24
 """Of the texts that the model reads at once, 64 MiB of them, so that few texts are read in vain
 where the first ones decide."""
@@ -44,6 +45,8 @@ class ByModel:
         Of reported log-probabilities, how many agree with the model's, raw and processed.
     reported : int
         How many there are.
+    stopped : str or None
+        Why not all were read, though nothing was found.
     """
 
     report: EntropyReport
@@ -53,12 +56,28 @@ class ByModel:
     finds: tuple[float | None, float | None]
     stages: dict[str, int]
     reported: int
+    stopped: str | None = None
 
     @property
     def decides(self) -> bool:
         """Whether so many tokens would have found texts of the temperatures `FIND`, 1 / `FIND`."""
         below, above = self.finds
         return below is not None and above is not None and above <= FIND and below >= 1 / FIND
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.stopped == INTERRUPTED
+
+    @property
+    def head(self) -> str:
+        """The verdict and how sure it is, in one line."""
+        if self.report.lossy:
+            return f"LOSSY by the model (false-positive rate at most {self.report.alpha:.2g})."
+        near = f"temperature {1 / FIND:g} or {FIND:g}"
+        if self.decides:
+            return f"NO DIFFERENCE from the model; {near} would be detected."
+        return f"INCONCLUSIVE by the model: too few tokens to detect {near}."
 
 
 def judge_by_model(
@@ -71,6 +90,8 @@ def judge_by_model(
     seconds: float = math.inf,
 ) -> ByModel:
     """Judge texts one after the other, until they are lossy, all are read, or the time is over.
+
+    Ctrl-C ends it, too, with the verdict on what was read.
 
     Parameters
     ----------
@@ -95,24 +116,33 @@ def judge_by_model(
     contexts = _contexts(texts, loaded)
     bets, ends = EntropyMartingale(alpha), time.monotonic() + seconds
     stages, reported, at_cut, read = dict.fromkeys(STAGES, 0), 0, 0, 0
-    for ids, logs, logits in _read(texts, contexts, loaded):
-        read += 1
-        for token, log, row in zip(ids, logs, logits, strict=True):
-            law = setting.law(row)
-            if not math.isnan(log):
-                reported += 1
-                for stage, one in zip(STAGES, (Setting().law(row), law), strict=True):
-                    known = math.log(one[token]) if one[token] > 0 else -math.inf
-                    stages[stage] += abs(known - log) <= tolerance
-            if law[token] <= 0 and row[token] > row[law > 0].min() - CUT:
-                at_cut += 1
-                continue
-            bets.observe(law, token)
-        advance(len(ids))
-        if (bets.tokens and bets.report().lossy) or time.monotonic() > ends:
-            break
+    stopped = None
+    try:
+        for ids, logs, logits in _read(texts, contexts, loaded):
+            for token, log, row in zip(ids, logs, logits, strict=True):
+                law = setting.law(row)
+                if not math.isnan(log):
+                    reported += 1
+                    for stage, one in zip(STAGES, (Setting().law(row), law), strict=True):
+                        known = math.log(one[token]) if one[token] > 0 else -math.inf
+                        stages[stage] += abs(known - log) <= tolerance
+                if law[token] <= 0 and row[token] > row[law > 0].min() - CUT:
+                    at_cut += 1
+                    continue
+                bets.observe(law, token)
+            read += 1
+            advance(len(ids))
+            if bets.tokens and bets.report().lossy:
+                break
+            if time.monotonic() > ends and read < len(texts):
+                stopped = TIME
+                break
+    except KeyboardInterrupt:
+        if not bets.tokens:
+            raise
+        stopped = None if bets.report().lossy else INTERRUPTED
     finds = _finds(bets.expected, alpha)
-    return ByModel(bets.report(), read, len(texts), at_cut, finds, stages, reported)
+    return ByModel(bets.report(), read, len(texts), at_cut, finds, stages, reported, stopped)
 
 
 def _read(

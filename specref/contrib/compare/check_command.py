@@ -2,12 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,41 +17,34 @@ from specref.contrib.compare.asking import asks_a_server, field_option, logprobs
 from specref.contrib.compare.checking import (
     PLAIN,
     SPEC,
+    Checked,
     Judging,
     declared_setting,
-    greedy_in,
-    judged_folder,
-    note_drafts,
 )
 from specref.contrib.compare.drawn import note_source, refuse_others
-from specref.contrib.compare.report import checked_report
-from specref.contrib.compare.server import (
-    LIKELIEST,
-    RefusedError,
-    Request,
-    collect,
-    drafted_so_far,
+from specref.contrib.compare.looking import (
+    AGAIN,
+    GOES_ON,
+    GREEDY_TOKENS,
+    LEAST,
+    LOOKS,
+    Plan,
+    looked,
+    looks_of,
+    stopped,
+    texts_planned,
 )
-from specref.contrib.compare.speculation import Drafts, Exercised, speculation
+from specref.contrib.compare.report import checked_report
+from specref.contrib.compare.server import Request
+from specref.contrib.compare.speculation import Drafts, speculation
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
-from specref.statistics.campaign.verdict import Verdict
 
-APART = 1_000_000
-"""Between the seeds of the two sides: under equal ones texts may be equal, and no draws of two."""
-GREEDY_TOKENS, AGAIN = 32, 2
-LEAST = 25
-"""Texts of a prompt, however slow the server is."""
 ROOM = 8
 """Pairs for a certificate of 256 equally frequent tokens, beside what it takes if both samples
 are equal: chance takes the rest. Fewer tokens need less, as an earlier look says."""
-LOOKS = (1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Shares of the texts after which they are judged, each at its part of alpha: which were settled
-before any text came."""
 LATE = 1.25
 """Times --minutes: a look that would come later is left to the next call of the command."""
-
-
 UNCOUNTED = (
     "No answer counts drafted tokens, so that no verdict can be a pass: --metrics reads the "
     "server's own count, where it has one."
@@ -133,6 +124,8 @@ def check_server(
             "need a second server"
         )
     sides = _both(request, plain, on, off)
+    for one in sides:
+        one.refuse_no_model()
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     refuse_others(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
@@ -144,46 +137,75 @@ def check_server(
     room = math.log(2 * 11 * len(LOOKS) / alpha)
     most = math.ceil(ROOM * (10 / 9) * room / within**2 / len(prompts))
     each = sum(paces) * len(prompts)
-    number = texts or max(LEAST, min(most, int(60 * minutes / each)))
-    looks = [one for one in (math.ceil(number * part) for part in LOOKS) if one >= LEAST]
-    looks = sorted({*looks, number})
+    number = texts or texts_planned(
+        place,
+        {"minutes": minutes, "within": within, "alpha": alpha, "prompts": prompts},
+        max(LEAST, min(most, int(60 * minutes / each))),
+    )
+    plan = Plan(
+        prompts, seed, workers, looks_of(number), _limit(texts, number < most, minutes),
+        math.inf if texts else LATE * 60 * minutes, metrics,
+    )  # fmt: skip
     asked = 2 * len(prompts) * (number + AGAIN + 1)
     tokens = 2 * len(prompts) * ((number + AGAIN) * request.max_tokens + GREEDY_TOKENS)
     takes = each * (number + AGAIN + GREEDY_TOKENS / request.max_tokens) / 60
     click.echo(
         f"At most {asked:,} requests of {len(prompts)} prompts, {tokens:,} tokens, about "
         f"{takes:.1f} minutes at {workers} requests at the same time, the first verdict after "
-        f"{takes * looks[0] / number:.1f}; {place} keeps what has come.",
+        f"{takes * plan.looks[0] / number:.1f}; {place} keeps what has come.",
         err=True,
     )
     _tell_kept(place)
     note_source(place, dict(zip((SPEC, PLAIN), sides, strict=True)))
     setting = declared_setting(request.settings)
-    judging = Judging(alpha / len(looks), within, logprob_tolerance, seed, setting, logprobs)
-    started = time.monotonic()
-    with progress(asked, "texts") as advance:
-        asking = partial(collect, prompts=prompts, workers=workers, advance=advance)
-        both = list(zip((seed, seed + APART), (SPEC, PLAIN), sides, strict=True))
-        for first, side, one in both:
-            _collect_beside(one, side, place, first, min(AGAIN, number), asking)
-        advance(0, line=f"GREEDY  {greedy_in(place, logprob_tolerance)}")
-        for before, look in pairwise([0, *looks]):
-            for first, side, one in both:
-                _collect(one, side, place, range(first + before, first + look), metrics, asking)
-            checked = judged_folder(place, judging)
-            found = checked.comparison.verdict != Verdict.INCONCLUSIVE
-            # The next look takes twice as many texts. Time says nothing of what is in them.
-            late = not texts and 2 * (time.monotonic() - started) > LATE * 60 * minutes
-            if found or late or checked.exercised == Exercised.NO or look == number:
-                break
-            advance(0, line=f"After {look:,} texts of each prompt: {checked.head}")
+    judging = Judging(alpha / len(plan.looks), within, logprob_tolerance, seed, setting, logprobs)
+    deliver = partial(_deliver, verbose=verbose, quiet=quiet, json_file=json_file)
+    looks = partial(looked, sides, place, judging, plan)
+    checked = _last(looks, asked, plan.looks[0], deliver)
+    deliver(checked)
+    leave(checked.exit_code)
+
+
+def _limit(texts: int | None, fewer: bool, minutes: float) -> str:
+    """Why there are no more texts than are planned."""
+    if texts:
+        return "--texts asks for no more"
+    return f"--minutes {minutes:g} allows no more" if fewer else "--within was to need no more"
+
+
+def _last(
+    looks: Callable[..., Iterator[Checked]],
+    asked: int,
+    first: int,
+    deliver: Callable[[Checked | str], None],
+) -> Checked:
+    """The verdict of the last look; that of a run which is ended is delivered before it is."""
+    checked: Checked | None = None
+    try:
+        with progress(asked, "texts") as advance:
+            for found in looks(advance):
+                checked = found
+    except (KeyboardInterrupt, OSError, ValueError) as error:
+        why = "a request failed" if isinstance(error, OSError) else "an error"
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else why
+        none = f"NO VERDICT: {why}; the first one comes after {first:,} texts of each prompt."
+        deliver(none if checked is None else stopped(checked, f"{why}; {GOES_ON}"))
+        raise
+    assert checked is not None
+    return checked
+
+
+def _deliver(checked: Checked | str, verbose: bool, quiet: bool, json_file: str | None) -> None:
+    """Print and write the verdict, or a line that there is none."""
+    if isinstance(checked, str):
+        show(checked, json_file)
+        return
     if quiet:
         click.echo(checked.head)
     else:
         show(checked_report(checked, verbose), json_file)
     if json_file:
         write_json(json_file, as_json(checked.record()))
-    leave(checked.exit_code)
 
 
 def _both(
@@ -197,37 +219,6 @@ def _both(
     for one in sides:
         one.check()
     return sides
-
-
-def _collect(
-    request: Request, side: str, place: Path, seeds: range, metrics: bool,
-    asking: Callable[..., int],
-) -> None:  # fmt: skip
-    """Texts of one side, with the server's own count of drafts if it is asked for."""
-    before = drafted_so_far(request) if metrics else None
-    asking(request, texts=len(seeds), first_seed=seeds.start, path=place / f"{side}.jsonl")
-    after = drafted_so_far(request) if metrics else None
-    if before is not None and after is not None:
-        note_drafts(place, side, after - before)
-
-
-def _collect_beside(
-    request: Request, side: str, place: Path, first_seed: int, again: int,
-    asking: Callable[..., int],
-) -> None:  # fmt: skip
-    """Texts that should equal others, and lists of tokens where these have a field."""
-    greedy = replace(
-        request,
-        max_tokens=max(GREEDY_TOKENS, request.max_tokens),
-        settings={**request.settings, "temperature": 0},
-    )
-    asking = partial(asking, first_seed=first_seed)
-    asking(greedy, texts=1, path=place / f"greedy-{side}.jsonl")
-    asking(request, texts=again, path=place / f"again-{side}.jsonl")
-    if request.form.get("logprobs") is True:  # its lists have a field of their own
-        listed = replace(request, settings={**request.settings, "top_logprobs": LIKELIEST})
-        with suppress(RefusedError):
-            asking(listed, texts=AGAIN, path=place / f"lists-{side}.jsonl")
 
 
 def _tell_kept(place: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from specref.cli.group import HOLDS, MISUSED, VIOLATED
-from specref.contrib.compare.judging import Comparison, compare
+from specref.contrib.compare.judging import Comparison, compare, up
 from specref.contrib.compare.logprobs import Agreement, agreement
 from specref.contrib.compare.records import Encode, Texts, read_texts
 from specref.contrib.compare.repeated import (
@@ -24,18 +24,22 @@ from specref.report.machine import write_json
 from specref.statistics.campaign.verdict import Verdict
 
 HEADS = {
-    Verdict.LOSSY: "LOSSY: the texts of {} and {} have different distributions.",
-    Verdict.LOSSLESS_WITHIN_EPS: "NO DIFFERENCE, and none above {within:g} in what is listed: "
-    "{} and {}.",
-    Verdict.INCONCLUSIVE: "INCONCLUSIVE: no difference found between {} and {}, and too few "
-    "texts to exclude one of {within:g}.",
+    Verdict.LOSSY: "LOSSY: distributions differ (false-positive rate at most {alpha:.2g}).",
+    Verdict.LOSSLESS_WITHIN_EPS: "NO DIFFERENCE, and none above {within:g} in what is listed "
+    "(confidence 1 - {alpha:.2g}).",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE: no difference found; one of up to {most:.2f} could "
+    "still be there.",
 }
+"""A verdict and how sure it is, in one line of 80 columns."""
 NOT_EXERCISED = {
-    Exercised.NO: "NOT EXERCISED: no difference found between {} and {}, but drafts were not "
-    "used in the first alone.",
-    Exercised.UNKNOWN: "COULD NOT TELL whether drafts were used: no difference found between {} "
-    "and {}.",
+    Exercised.NO: "NOT EXERCISED: no difference found, but the switch of drafts did not work.",
+    Exercised.UNKNOWN: "COULD NOT TELL whether drafts were used; no difference found.",
 }
+BESIDE = {
+    Exercised.NO: "not exercised",
+    Exercised.UNKNOWN: "could not tell if drafts were used",
+}
+"""The same beside a fault."""
 SPEC, PLAIN = "on", "off"
 
 
@@ -63,6 +67,25 @@ class Judging:
 
 
 @dataclass(frozen=True)
+class Looks:
+    """How far a run came that judges its texts several times, as they come.
+
+    Attributes
+    ----------
+    planned : tuple of int
+        Texts of each prompt after which all are judged, each time at an equal part of alpha.
+    judged : int
+        After how many this verdict is.
+    ended : str or None
+        Why none were drawn after them, though they decided nothing.
+    """
+
+    planned: tuple[int, ...]
+    judged: int
+    ended: str | None = None
+
+
+@dataclass(frozen=True)
 class Checked:
     """All that was found.
 
@@ -79,6 +102,8 @@ class Checked:
         Of a server.
     seeds : tuple of Seeds or None
         Of a server with speculation, and without.
+    looks : Looks or None
+        Of a server.
     """
 
     comparison: Comparison
@@ -87,6 +112,7 @@ class Checked:
     speculation: Speculation | None
     greedy: Greedy | None = None
     seeds: tuple[Seeds, Seeds] | None = None
+    looks: Looks | None = None
 
     @property
     def exercised(self) -> Exercised:
@@ -98,24 +124,27 @@ class Checked:
         """What is violated besides distributions."""
         greedy = self.greedy is not None and self.greedy.apart
         differ = self.logprobs is not None and not self.logprobs.agree
-        wrong = any(not one.right for one in self.reported)
-        return (
-            ["GREEDY TEXTS DIFFER."] * bool(greedy)
-            + ["LOG-PROBABILITIES DIFFER."] * differ
-            + ["LOG-PROBABILITIES ARE WRONG."] * wrong
-        )
+        wrong = differ or any(not one.right for one in self.reported)
+        return ["GREEDY TEXTS DIFFER"] * bool(greedy) + ["LOG-PROBABILITIES WRONG"] * wrong
+
+    @property
+    def alpha(self) -> float:
+        """Of a false LOSSY, by all looks together."""
+        return self.comparison.alpha * (1 if self.looks is None else len(self.looks.planned))
 
     @property
     def head(self) -> str:
-        """The verdict in a line, what is violated first."""
+        """The verdict and how sure it is, in one line."""
         found = self.comparison
-        if found.verdict == Verdict.LOSSY or self.exercised == Exercised.YES:
-            head = HEADS[found.verdict]
-        else:
-            head = NOT_EXERCISED[self.exercised]
-        told = head.format(*found.names, within=found.within)
-        lossy = found.verdict == Verdict.LOSSY
-        return " ".join([told, *self.faults] if lossy else [*self.faults, told])
+        told = HEADS[found.verdict].format(
+            alpha=self.alpha, within=found.within, most=up(found.most)
+        )
+        if found.verdict == Verdict.LOSSY:
+            return told
+        if self.faults:
+            beside = BESIDE.get(self.exercised) or told.partition(":")[0].partition(",")[0].lower()
+            return f"{', '.join(self.faults)}; sampled texts: {beside}."
+        return NOT_EXERCISED.get(self.exercised, told)
 
     @property
     def exit_code(self) -> int:

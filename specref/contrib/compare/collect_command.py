@@ -31,6 +31,7 @@ def collect_command(
       specref collect http://127.0.0.1:8001/v1 off.jsonl --model mine --seed 1000
       specref compare on.jsonl off.jsonl
     """
+    request.refuse_no_model()
     total = texts * len(prompts)
     click.echo(
         f"{total:,} requests of {len(prompts)} prompts, at most "

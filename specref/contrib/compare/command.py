@@ -9,7 +9,7 @@ import click
 from rich.console import Group
 
 from specref.cli.cluster import cores, worker_processes
-from specref.cli.group import HOLDS, MISUSED, VIOLATED, leave, progress, show
+from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.options import json_option, verbosity
 from specref.contrib.compare.asking import logprobs_option
 from specref.report.machine import as_json, write_json
@@ -147,9 +147,10 @@ def compare_command(
         by_model = _by_model(files[0].texts, model, device, judging, time_limit or math.inf)
         parts.append(model_report(by_model, spec))
         records |= {"by_model": model_record(by_model)}
+        heads.append(by_model.head)
         lossy = by_model.report.lossy
-        heads.append("LOSSY by the model" if lossy else "nothing found by the model")
         codes.add(VIOLATED if lossy else HOLDS if by_model.decides else MISUSED)
+        codes |= {INTERRUPTED} if by_model.interrupted else set()
     if quiet:
         click.echo("\n".join(heads))
     else:

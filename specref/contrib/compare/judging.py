@@ -139,6 +139,22 @@ class Comparison:
     repeated: tuple[int, int]
     names: tuple[str, str]
 
+    @property
+    def most(self) -> float:
+        """How large a difference in what is listed could still be."""
+        return max((bound.most for bound in self.bounds), default=1.0)
+
+
+def up(value: float) -> float:
+    """A bound in hundredths, which is one still.
+
+    Examples
+    --------
+    >>> up(0.231), up(1.0)
+    (0.24, 1.0)
+    """
+    return math.ceil(100 * value) / 100
+
 
 def compare(
     spec: Texts, plain: Texts, alpha: float = ALPHA, within: float = WITHIN, seed: int = 0

@@ -53,7 +53,7 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
     if set(spec.ids).isdisjoint(plain.ids):
         raise ValueError(
             f"{spec.name} has the prompts {_some(spec.ids)}, {plain.name} has "
-            f"{_some(plain.ids)}: expected prompts in common"
+            f"{_some(plain.ids)}: expected prompts in common, each under one prompt_id"
         )
     _check_lengths(spec, plain)
     _check_tokenizers(spec, plain)

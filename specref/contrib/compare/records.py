@@ -34,8 +34,9 @@ OTHERS = {
 INTEGERS = {int}
 LARGEST = 2**31 - 1
 LOWEST = -sys.float_info.max
-SPELLED = 2_000
+SPELLED, MOST = 2_000, 8
 STDIN = "-"
+LINES = "`jq -c '.[]'` makes lines of a JSON list"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
 DECODE = json.JSONDecoder().raw_decode
 """As json.loads, without its choice of options and search for spaces in each line."""
@@ -187,10 +188,12 @@ class _Reader:
             raise self.wrong(number, f"{error}: expected UTF-8") from None
         except (ValueError, RecursionError) as error:
             raise self.wrong(
-                number, f"{_said(error)}: expected one JSON object on each line; was it cut short?"
+                number,
+                f"{_said(error)}: expected one JSON object on each line, and this one is cut "
+                f"short, or goes on in the next ({LINES})",
             ) from None
         if not isinstance(record, dict):
-            raise self.wrong(number, f"a {type(record).__name__}: expected an object")
+            raise self.wrong(number, f"a {type(record).__name__}: expected an object, {LINES}")
         prompt = record.get("prompt_id", "")
         if "prompt_id" not in record and isinstance(record.get("prompt"), str):
             prompt = record["prompt"]
@@ -243,6 +246,11 @@ class _Reader:
 
     def _tokens(self, number: int, record: dict[str, Any]) -> list[int]:
         ids = record.get("token_ids")
+        if not {"token_ids", "text"} & record.keys():
+            given = ", ".join(list(record)[:MOST]) or "nothing"
+            raise self.wrong(
+                number, f"no token_ids and no text, but {given}: expected fields {FIELDS}"
+            )
         if ids is None and "text" in record:
             if self.encode is None:
                 raise self.wrong(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 
 from specref.cli.group import HOLDS
-from specref.contrib.compare.checking import Checked
-from specref.contrib.compare.judging import Comparison, Test
+from specref.contrib.compare.checking import Checked, Looks
+from specref.contrib.compare.judging import Comparison, Test, up
 
 if TYPE_CHECKING:
     from specref.contrib.compare.by_model import ByModel
@@ -20,16 +20,17 @@ ALSO, SHORT = 4, 40
 
 
 def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
-    """The report; all tests and bounds with `verbose`."""
+    """The report, its verdict in the first line; all tests and bounds with `verbose`."""
     found = checked.comparison
     parts: list[RenderableType] = [
         Prose(checked.head),
         Prose(
-            f"{found.pairs:,} pairs of texts, {found.prompts:,} "
-            f"prompt{'s' * (found.prompts != 1)}, {found.tokens:,} tokens. Two systems with one "
-            f"distribution are called lossy with probability at most {found.alpha:g}."
+            f"{' and '.join(found.names)}: {found.pairs:,} pairs of texts, {found.prompts:,} "
+            f"prompt{'s' * (found.prompts != 1)}, {found.tokens:,} tokens."
         ),
     ]
+    parts += map(Prose, _ended(checked.looks))
+    parts += map(Prose, _unused(found))
     parts += map(Prose, _where(found))
     parts += map(Prose, _beside(checked))
     parts += map(Prose, _open(found))
@@ -37,9 +38,35 @@ def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
         parts.append(_bounds(found, verbose))
     if verbose:
         parts.append(_tests(found))
-    parts += map(Prose, _unused(found))
+    parts.append(Prose(_spent(checked)))
     parts += map(Prose, _allowed(checked))
     return Group(*parts)
+
+
+def _ended(looks: Looks | None) -> Iterator[str]:
+    """That a run has not come to its end, or that its end decided nothing."""
+    if looks is not None and looks.ended is not None:
+        yield (
+            f"STOPPED  after {looks.judged:,} of {looks.planned[-1]:,} texts of each prompt: "
+            f"{looks.ended}"
+        )
+
+
+def _spent(checked: Checked) -> str:
+    """What the probability of a false verdict is shared by."""
+    looks = () if checked.looks is None else checked.looks.planned
+    tests = len(checked.comparison.tests)
+    each = f"{tests} tests have an equal part each"
+    if len(looks) > 1:
+        after = f"{', '.join(f'{one:,}' for one in looks[:-1])} and {looks[-1]:,}"
+        each = (
+            f"{len(looks)} looks (after {after} texts of each prompt) have an equal part each, "
+            f"and so have the {tests} tests of a look"
+        )
+    return (
+        f"ALPHA  equal systems are called lossy with probability {checked.alpha:.2g} at most: "
+        f"{each}."
+    )
 
 
 def _beside(checked: Checked) -> Iterator[str]:
@@ -123,8 +150,10 @@ def _open(found: Comparison) -> Iterator[str]:
 
 
 def _bounds(found: Comparison, verbose: bool) -> RenderableType:
-    columns = [Column("total variation over 256 cells and the rest")]
-    columns += [Column(name, right=True) for name in ("seen", "at most", "pairs needed")]
+    columns = [Column("total variation (256 most frequent)")]
+    columns += [
+        Column(name, right=True) for name in ("difference seen", "could still be", "pairs needed")
+    ]
     shown = found.bounds if verbose else sorted(found.bounds, key=lambda one: -one.most)[:6]
     rows = [
         (one.name, f"{one.estimate:.4f}", f"{one.most:.4f}", f"{one.needed:,}") for one in shown
@@ -150,15 +179,15 @@ def _tests(found: Comparison) -> RenderableType:
 def _unused(found: Comparison) -> Iterator[str]:
     for name, left, again in zip(found.names, found.left, found.repeated, strict=True):
         if left:
-            yield f"{left:,} texts of {name} have no partner and were not used."
+            yield f"NOT USED  {left:,} texts of {name}, which have no partner"
         if again:
             yield (
-                f"{again:,} records of {name} repeat the prompt and seed of another and were "
-                "counted once."
+                f"COUNTED ONCE  {again:,} records of {name}, which repeat the prompt and seed of "
+                "another"
             )
     if found.alone:
         some = ", ".join(map(_short, found.alone[:3])) + ", …" * (len(found.alone) > 3)
-        yield f"Prompts of one file only, which were not used: {some} ({len(found.alone)})."
+        yield f"NOT USED  {len(found.alone):,} prompts of one file only: {some}"
 
 
 def _allowed(checked: Checked) -> Iterator[str]:
@@ -167,9 +196,8 @@ def _allowed(checked: Checked) -> Iterator[str]:
     All bounds hold together, whatever is asked for: so it may be chosen after they were seen.
     """
     found = checked.comparison
-    most = max((bound.most for bound in found.bounds), default=1.0)
-    within = next((step / 100 for step in range(1, 100) if step / 100 >= most), None)
-    if within is None or found.verdict != Verdict.INCONCLUSIVE:
+    within = up(found.most)
+    if within >= 1 or found.verdict != Verdict.INCONCLUSIVE:
         return
     passed = replace(found, verdict=Verdict.LOSSLESS_WITHIN_EPS, within=within)
     if replace(checked, comparison=passed).exit_code == HOLDS:
@@ -179,15 +207,18 @@ def _allowed(checked: Checked) -> Iterator[str]:
 def model_report(found: "ByModel", name: str) -> RenderableType:
     """The verdict on one file by the model."""
     report = found.report
-    head = f"{name} does not have the model's distribution."
-    parts = [f"LOSSY: {head}" if report.lossy else f"NOTHING FOUND in {name} by the model."]
     of = "" if found.texts == found.given else f" (the first of {found.given:,})"
-    parts.append(
-        f"{report.tokens:,} tokens of {found.texts:,} texts{of}: {report.surprise:.3f} nats of "
-        f"surprise a token, {report.entropy:.3f} expected (z {report.z:+.1f}). Bets have won "
-        f"10^{report.log10_evidence:.1f}; 10^{-math.log10(report.alpha):.0f} decides, wrongly so "
-        f"with probability {report.alpha:g}."
-    )
+    parts = [
+        found.head,
+        f"{name}: {report.tokens:,} tokens of {found.texts:,} texts{of}, {report.surprise:.3f} "
+        f"nats of surprise a token, {report.entropy:.3f} expected (z {report.z:+.1f}). Bets have "
+        f"won 10^{report.log10_evidence:.1f}; 10^{-math.log10(report.alpha):.0f} decides.",
+    ]
+    if found.stopped is not None:
+        parts.append(
+            f"STOPPED  after {found.texts:,} of {found.given:,} texts: {found.stopped}; bets are "
+            "fair whenever they end"
+        )
     if report.impossible:
         parts.append(f"IMPOSSIBLE  {report.impossible}: the declared settings exclude it")
     elif report.lossy:

@@ -1,5 +1,6 @@
 """The JSON report of this wing."""
 
+from specref.contrib.compare.checking import Looks
 from specref.contrib.compare.judging import Comparison
 from specref.contrib.compare.logprobs import Agreement
 from specref.contrib.compare.repeated import Greedy, Seeds
@@ -30,6 +31,7 @@ _OF_TWO = {
         "Of a server: texts under one seed, with speculation and without.",
         optional(listed(form_of(Seeds))),
     ),
+    "looks": said("Of a server: how far the run came.", optional(form_of(Looks))),
 }
 # By hand, as the class itself, `by_model.ByModel`, comes with torch.
 _BY_MODEL = record(
@@ -43,6 +45,7 @@ _BY_MODEL = record(
     ),
     stages=said("Of reported log-probabilities, how many agree, by stage.", table(WHOLE)),
     reported=said("How many there are.", WHOLE),
+    stopped=said("Why not all were read, though nothing was found.", form_of(str | None)),
     lossy=said("Whether the bets have decided.", YES),
 )
 REPORTS: Reports = {

@@ -27,8 +27,16 @@ PAUSE = 0.5  # seconds before the first repetition, doubled each time
 LONGEST = 120.0
 """Seconds that a server may ask to wait (Retry-After); one that asks for more is left."""
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504)
+SAID = 200  # bytes of an error that are told
+_KEY, _FEWER, _LOG = (
+    " (--key sends a key)",
+    " (--workers asks for fewer at the same time)",
+    " (what does the server's log say?)",
+)
+HINTS = {401: _KEY, 403: _KEY, 429: _FEWER, 503: _FEWER, 500: _LOG, 502: _LOG, 504: _FEWER}
+"""What to do after an error that stays."""
 REFUSED, MISSING = (400, 422), (404, 405, 501)
-LIKELIEST = 5
+LIKELIEST, NAMED = 5, 8
 FORMS: tuple[Mapping[str, Any], ...] = (
     {"logprobs": LIKELIEST, "return_token_ids": True},
     {"logprobs": True, "return_token_ids": True},
@@ -59,11 +67,25 @@ FEW_TOKENS = " (a model with few tokens? --prompts FILE, a prompt a line)"
 """Of a prompt of ours that is refused: a model of few characters has no token for some."""
 
 
-class RefusedError(OSError):
+class AnsweredError(OSError):
+    """A server answers with an error.
+
+    Attributes
+    ----------
+    said : str
+        The answer.
+    """
+
+    def __init__(self, told: str, said: str) -> None:
+        super().__init__(told)
+        self.said = said
+
+
+class RefusedError(AnsweredError):
     """A server does not take a request."""
 
 
-class MissingError(OSError):
+class MissingError(AnsweredError):
     """An address has nothing of the kind."""
 
 
@@ -76,6 +98,7 @@ class Request:
     url : str
         Of the API, as ``http://127.0.0.1:8000/v1``.
     model : str
+        As the server calls it; empty if it was not given.
     max_tokens : int
     settings : mapping
         More fields of the request: temperature, top_p, whatever the server knows.
@@ -118,15 +141,56 @@ class Request:
         """What texts of one file have in common; not the address, since servers move."""
         return json.dumps([self.model, self.max_tokens, dict(self.settings)], sort_keys=True)
 
+    def models(self) -> list[str]:
+        """What the server calls its models; none if it does not tell them.
+
+        Raises
+        ------
+        OSError
+            The server cannot be reached.
+        """
+        url = f"{self.base}/models"
+        try:
+            asked = urllib.request.Request(url, headers=self._headers())
+            with urllib.request.urlopen(asked, timeout=self.answers_within) as answer:
+                return [str(one["id"]) for one in json.loads(answer.read())["data"]]
+        except urllib.error.HTTPError:
+            return []
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise OSError(f"{url}: {reason}: is a server running at this address?") from None
+        except (http.client.HTTPException, ValueError, LookupError, TypeError):
+            return []
+
+    def refuse_no_model(self) -> None:
+        """Raise `ValueError` if no model was given, with the names of those that there are."""
+        if not self.model:
+            known = self.models()
+            told = f"one of {_some(known)}" if known else "the name that the server knows it by"
+            none = "" if known else f" ({self.base}/models tells none: is the address right?)"
+            raise ValueError(f"--model is missing: expected {told}{none}")
+
     def fitted(self, prompt: str) -> "Request":
         """The same in the first form that the server takes, tried with a prompt, from its own on.
 
         Raises
         ------
         OSError, ValueError
-            As `send`, for the last form.
+            As `send`, for the last form; or the server has no such model.
         """
         self.check()
+        self.refuse_no_model()
+        try:
+            return self._fitted(prompt)
+        except AnsweredError as error:
+            known = self.models() if "model" in error.said.lower() else []
+            if not known or self.model in known:
+                raise
+            raise OSError(
+                f"--model {self.model}: expected one of {_some(known)}; {error}"
+            ) from None
+
+    def _fitted(self, prompt: str) -> "Request":
         forms = CHATS if self.chat else FORMS
         for form in forms[forms.index(self.form) :]:
             one = replace(self, form=form)
@@ -139,17 +203,21 @@ class Request:
                 if self.chat:
                     raise
                 try:
-                    chat = replace(self, chat=True, form=CHATS[0]).fitted(prompt)
+                    chat = replace(self, chat=True, form=CHATS[0])._fitted(prompt)
                 except MissingError:
-                    raise OSError(
+                    raise AnsweredError(
                         f"{error}, and no chats: expected an address such as "
-                        f"http://127.0.0.1:8000/v1, and a --model that is there"
+                        "http://127.0.0.1:8000/v1, and a --model that is there",
+                        error.said,
                     ) from None
                 click.echo(f"{self.url} has no /completions: chats are asked for.", err=True)
                 return chat
             else:
                 return one
         raise AssertionError("the last form returns or raises")
+
+    def _headers(self) -> dict[str, str]:
+        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
 
     def send(self, prompt: str, seed: int) -> dict[str, Any]:
         """One completion.
@@ -172,9 +240,7 @@ class Request:
             **self.form,
             **self.settings,
         }
-        headers = {"Content-Type": "application/json"}
-        if self.key is not None:
-            headers["Authorization"] = f"Bearer {self.key}"
+        headers = {"Content-Type": "application/json", **self._headers()}
         url = f"{self.base}/{'chat/' * self.chat}completions"
         at = f"{url} (prompt {prompt[:40]!r}, seed {seed})"
         for attempt in range(RETRIES + 1):
@@ -186,16 +252,16 @@ class Request:
                     came = answer.read().decode(errors="replace")
                     given = json.loads(came)
             except urllib.error.HTTPError as error:
-                said = error.read(300).decode(errors="replace")
+                said = error.read(SAID).decode(errors="replace")
                 asks = _seconds(error.headers.get("Retry-After"))
                 if error.code not in BUSY or attempt == RETRIES or asks > LONGEST:
-                    kind = RefusedError if error.code in REFUSED else OSError
+                    kind = RefusedError if error.code in REFUSED else AnsweredError
                     kind = MissingError if error.code in MISSING else kind
-                    told = " (--key sends a key)" if error.code in (401, 403) else ""
+                    told = "" if asks > LONGEST else HINTS.get(error.code, "")
                     told += FEW_TOKENS if error.code in REFUSED and prompt in PROMPTS else ""
                     told += f", {attempt + 1} times" if attempt else ""
                     told += f", it asks to wait {asks:.0f} s" if asks > LONGEST else ""
-                    raise kind(f"{at}: HTTP {error.code}{told}: {said}") from None
+                    raise kind(f"{at}: HTTP {error.code}{told}: {said}", said) from None
                 pause = max(pause, asks)
             except (http.client.HTTPException, OSError, ValueError) as error:
                 # A `ValueError` is JSON that ends too early: the connection was closed.
@@ -203,7 +269,8 @@ class Request:
                     reason = getattr(error, "reason", error)
                     if isinstance(error, ValueError):
                         reason = f"no whole JSON: {came[:60]!r}"
-                    raise OSError(f"{at}: {reason}, {RETRIES + 1} times") from None
+                    hint = " (--timeout?)" if isinstance(error, TimeoutError) else _LOG
+                    raise OSError(f"{at}: {reason}, {RETRIES + 1} times{hint}") from None
             else:
                 took = round(time.monotonic() - started, 4)
                 try:
@@ -217,6 +284,11 @@ class Request:
                 return found | {"settings": self.mark, "seconds": took}
             time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names."""
+    return ", ".join(names[:NAMED]) + f", … ({len(names)} in all)" * (len(names) > NAMED)
 
 
 def _seconds(asked: str | None) -> float:
