@@ -140,12 +140,14 @@ def test_an_interrupted_run_has_the_verdict_of_its_last_look(check, tmp_path, mo
 
     monkeypatch.setattr(client.Request, "send", sends)
     with serving() as url:
-        result = check(url, *OFF, "--within", "0.01", "--json", str(report), texts=100)
+        result = check(url, *OFF, "--within", "0.01", texts=100)
         again = check(url, *OFF, "--within", "0.01", texts=100)
+        check(url, *OFF, "--within", "0.01", "--json", str(report), texts=25)
+    assert json.loads(report.read_text())["pairs"] == 3 * 25, "a look takes its own texts"
     assert result.exit_code == 130
     assert result.stdout.startswith("INCONCLUSIVE")
-    looks = json.loads(report.read_text())["looks"]
-    assert (looks["judged"], looks["ended"].partition(";")[0]) == (25, "interrupted")
+    told = " ".join(result.stdout.split())
+    assert "STOPPED after 25 of 100 texts of each prompt: interrupted; the same" in told
     assert "after 100 of 100 texts" in " ".join(again.stdout.split()), "it goes on"
 
 

@@ -103,7 +103,7 @@ def check_server(
     temperature 0, and for some texts again under their seeds. Nothing but the given addresses is
     called. What has come is kept; the same command goes on where it was. An eighth, a quarter and
     a half of the texts are judged as they come: the first verdict that is not inconclusive ends
-    the run. These looks share --alpha.
+    the run. These looks have equal parts of --alpha.
 
     Servers ignore fields that they do not know. If their answers do not count drafted tokens on
     the one side, and none on the other, the verdict says so, and is no pass.

@@ -172,7 +172,11 @@ class File:
 
 
 def read_file(
-    path: str, judging: Judging, vocabulary: int | None = None, encode: Encode | None = None
+    path: str,
+    judging: Judging,
+    vocabulary: int | None = None,
+    encode: Encode | None = None,
+    seeds: range | None = None,
 ) -> File:
     """A file, with its log-probabilities judged and its drafts counted.
 
@@ -183,7 +187,7 @@ def read_file(
     """
     logs = Reported(judging.setting, judging.alpha, judging.declared, judging.tolerance)
     drafts = Drafts()
-    texts = read_texts(path, vocabulary, encode, (drafts.add, logs.add))
+    texts = read_texts(path, vocabulary, encode, (drafts.add, logs.add), seeds)
     return File(texts, drafts, logs.found(path))
 
 
@@ -214,9 +218,20 @@ def _noted(file: Path) -> int | None:
     return int(file.read_text("utf-8")) if file.exists() else None
 
 
-def judged_folder(folder: Path, judging: Judging) -> Checked:
-    """Judge the files that ``specref check URL`` has collected in a folder."""
-    files = [read_file(str(folder / f"{side}.jsonl"), judging) for side in (SPEC, PLAIN)]
+def judged_folder(folder: Path, judging: Judging, seeds: Mapping[str, range]) -> Checked:
+    """Judge the files that ``specref check URL`` has collected in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    judging : Judging
+    seeds : mapping
+        Of the texts of each side that one look takes: a run that was interrupted has more.
+    """
+    files = [
+        read_file(str(folder / f"{side}.jsonl"), judging, seeds=seeds[side])
+        for side in (SPEC, PLAIN)
+    ]
     for side, file in zip((SPEC, PLAIN), files, strict=True):
         noted = _noted(folder / f"{side}.drafted")
         if noted is not None and not file.drafts.counted:

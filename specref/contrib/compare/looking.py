@@ -141,7 +141,8 @@ def looked(
         for first, side, one in both:
             seeds = range(first + before, first + look)
             _collect(one, side, place, seeds, plan.metrics, asking)
-        checked = replace(judged_folder(place, judging), looks=Looks(plan.looks, look))
+        seen = {side: range(first, first + look) for first, side, _ in both}
+        checked = replace(judged_folder(place, judging, seen), looks=Looks(plan.looks, look))
         # The next look takes twice as many texts. Time says nothing of what is in them.
         late = 2 * (time.monotonic() - started) > plan.seconds
         if checked.comparison.verdict != Verdict.INCONCLUSIVE:

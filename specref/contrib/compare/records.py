@@ -112,6 +112,7 @@ def read_texts(
     vocabulary: int | None = None,
     encode: Encode | None = None,
     hear: Sequence[Hear] = (),
+    seeds: range | None = None,
 ) -> Texts:
     """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
 
@@ -124,6 +125,8 @@ def read_texts(
         From a text to token ids, for records that have "text".
     hear : sequence of callable
         Told of each record that counts, and of its line's number.
+    seeds : range, optional
+        Records with other seeds do not count.
 
     Raises
     ------
@@ -132,7 +135,7 @@ def read_texts(
     OSError
         The file cannot be read.
     """
-    reader = _Reader(path, vocabulary, encode, hear)
+    reader = _Reader(path, vocabulary, encode, hear, seeds)
     number = 0
     try:
         with _opened(path) as lines:
@@ -166,6 +169,7 @@ class _Reader:
     vocabulary: int | None
     encode: Encode | None
     hear: Sequence[Hear]
+    only: range | None = None
     tokens: "array[int]" = field(default_factory=lambda: array("i"))
     starts: "array[int]" = field(default_factory=lambda: array("q", [0]))
     prompts: "array[int]" = field(default_factory=lambda: array("i"))
@@ -194,6 +198,8 @@ class _Reader:
             ) from None
         if not isinstance(record, dict):
             raise self.wrong(number, f"a {type(record).__name__}: expected an object, {LINES}")
+        if self.only is not None and record.get("seed") not in self.only:
+            return
         prompt = record.get("prompt_id", "")
         if "prompt_id" not in record and isinstance(record.get("prompt"), str):
             prompt = record["prompt"]
