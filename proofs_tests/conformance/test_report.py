@@ -284,6 +284,15 @@ def test_the_next_command_of_a_pass_is_not_the_one_that_was_typed(
     assert passed.summary.next == ((f"Next: {words}",) if words else ())
 
 
+def test_a_function_of_tensors_that_got_arrays_is_run_next_with_tensors() -> None:
+    message = (
+        "raised AttributeError at row 0: 'numpy.ndarray' … (--declare arrays=torch for tensors)"
+    )
+    failed = result(Status.FAILED, "smoke/answers", finding=Finding.CONTRACT, message=message)
+    found = Report(CheckOptions(name="mine.py:verify"), Capabilities(), (failed,))
+    assert found.summary.next[0] == "Next: specref check mine.py:verify --declare arrays=torch"
+
+
 def test_the_next_command_of_a_failure_is_not_the_one_that_was_typed() -> None:
     failed = result(Status.FAILED, "joint/probed", finding=Finding.LAW)
     options = CheckOptions(name="mine.py:verify")

@@ -26,6 +26,7 @@ from specref.conformance.status import (
     published,
 )
 from specref.conformance.strata.table import UNTRIED
+from specref.contracts.calling import TENSORS
 from specref.contracts.capabilities import Capabilities
 from specref.probing.calls import GIVEN
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
@@ -686,7 +687,9 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
         # Where a failure of smoke has blocked them, checks of stage joint name the bug.
         id_ = str(Stage.JOINT) if why_unnamed(report) == BY_ITSELF else shown.id
         command = asking_for(report, id_)
-        if command and list(report.options.only or ()) == [id_]:  # it is the one that was typed
+        if command and TENSORS in shown.message:
+            command = f"{asking_for(report)} {TENSORS}"
+        elif command and list(report.options.only or ()) == [id_]:  # it is the one that was typed
             command += " -v"
         yield from _typed(command or f'only=["{id_}"]')
         if shown.finding is not None:

@@ -35,6 +35,8 @@ from specref.contracts.timeout import Deadline, described, patience, within
 from specref.supervised import end_a_copy_of
 
 SHIFTS = {"target_probs": (2.0, -1.5, 0.5), "draft_probs": (-1.0, 1.0, 3.0)}
+TENSORS = "--declare arrays=torch"
+"""What gives a function tensors of torch, not arrays."""
 
 
 def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
@@ -263,7 +265,7 @@ class Verifier:
         if isinstance(error, KeyError) and set(error.args) & set(NAMED):
             return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
-            return " (--declare arrays=torch for tensors)"
+            return f" ({TENSORS} for tensors)"
         return ""
 
     def raises(self, batch: Batch, rng: np.random.Generator) -> bool:
