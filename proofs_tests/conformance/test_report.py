@@ -431,6 +431,15 @@ def test_noise_that_cannot_be_read_is_told_with_its_line(race: bool) -> None:
     assert "mine.py:38" not in " ".join(report(unread, decided).summary.where)
 
 
+def test_a_block_with_drafts_of_others_has_a_cause() -> None:
+    failed = result(Status.FAILED, "smoke/answers", finding=Finding.CONTRACT)
+    other = replace(failed, evidence={"undrafted": True})
+    assert "index of a row's first draft" in " ".join(
+        " ".join(report(other).summary.cause).split()
+    )
+    assert report(failed).summary.cause == ()
+
+
 def test_a_list_is_cut_between_its_parts() -> None:
     parts = ", ".join(f"the part of number {n}" for n in range(40))
     evidence = {"not_tried": [f"{parts} (more than 20 s)"]}

@@ -109,10 +109,14 @@ OF_ANOTHER = (
     "The token that is drawn for one request is used in two. Look for the index of "
     "bonus_token_ids: it has to be that of the request."
 )
+OF_OTHERS = (
+    "A token that is no draft of its row is kept. Look for the index of a row's first draft, and "
+    "for drafts that are kept after a rejected one."
+)
 MADE_OF = "Look for an index that leaves out the position, or is that of another."
 LIMIT = (
-    "A draft at position {} is never kept, with {} drafts: look for a limit on how many are "
-    "accepted, such as a clamp, or the width of an array."
+    "The draft at position {} is never kept (tried with {} drafts). Look for a limit on how many "
+    "are accepted, such as a clamp, or the width of an array."
 )
 NEVER = re.compile(r"accept\[(\d+)\].* keeps draft \d+ with 0\.0000")
 """A draft that is never kept."""
@@ -450,7 +454,8 @@ def _shares(one: Difference, trials: int | None) -> list[str]:
 def _cause(report: "Report") -> Iterator[str]:
     found = report.diagnosis
     if found is None:
-        if said := _of_dependence(shown_first(report)) or why_unnamed(report):
+        told = _of_dependence(shown_first(report)) or OF_OTHERS * _undrafted(report)
+        if said := told or why_unnamed(report):
             yield from wrapped(said, taken=14)
         return
     first = next(iter(found.candidates), None)
@@ -572,7 +577,7 @@ def _limit(shown: CheckResult) -> str:
     found = NEVER.search(shown.evidence.get("decision", {}).get("text", ""))
     if not wrong or found is None or int(found[1]) != min(wrong) - 1:
         return ""
-    return LIMIT.format(found[1], " and ".join(map(str, wrong)))
+    return LIMIT.format(found[1], ", ".join(map(str, wrong)))
 
 
 def _larger(report: "Report") -> bool:
