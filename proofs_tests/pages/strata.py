@@ -126,7 +126,7 @@ def of_calls(one: Stratum[CallShape]) -> tuple[str, ...]:
 def of_trees(one: Stratum[TreeShape]) -> tuple[str, ...]:
     """The row of a stratum of trees."""
     branchings = dict.fromkeys(shape.branching for shape in one.shapes)
-    beside = f"beside trees of {' and '.join(map(str, one.beside))}" if one.beside else ""
+    beside = f"next to trees of {' and '.join(map(str, one.beside))}" if one.beside else ""
     return (
         listed(shape.vocabulary for shape in one.shapes),
         " · ".join(", ".join(map(str, branching)) for branching in branchings),

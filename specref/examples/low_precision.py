@@ -8,7 +8,7 @@ Tensor: TypeAlias = Any
 def verify_bfloat16(
     target_probs: Tensor, draft_probs: Tensor | None, draft_tokens: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities in bfloat16, coins in float32.
+    """Probabilities in bfloat16, random numbers in float32.
 
     Parameters
     ----------

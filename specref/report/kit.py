@@ -140,7 +140,7 @@ def _power(report: Report) -> str:
 
 
 def kit_record(report: Report) -> dict[str, Any]:
-    """A report of the conformance kit as an object that JSON can hold."""
+    """A report of `specref check` as an object that JSON can hold."""
     return asdict(record_of(report))
 
 

@@ -143,9 +143,9 @@ class Answer:
     regions, lossy, open, equations, paths, calls : int
         As of `Everywhere`; calls are those of z3.
     bits : int
-        Numbers were told apart rightly but for 2^-bits.
+        Numbers were compared correctly, except with probability 2^-bits.
     total_variation : str
-        At the witness.
+        At the counterexample.
     conditions : tuple of str
         Where it is lossy.
     witness : str

@@ -31,13 +31,13 @@ class AlgorithmReport:
     not_applicable : int
         Cases whose vocabularies the algorithm is not defined for.
     loops, acceptances : int
-        Exact proofs of the decode loop; exact comparisons of the accepted-length law.
+        Exact proofs of the decode loop; exact comparisons of the number of accepted tokens.
     failures : tuple of str
         One line for each case that failed.
     monte_carlo : CampaignReport
-        Of sampled blocks: their joint law, and their accepted lengths.
+        The joint distribution of sampled blocks, and their numbers of accepted tokens.
     acceptance : tuple of MeasuredAcceptance
-        Of the same blocks: acceptance with exact intervals, beside the closed forms.
+        Acceptance of the same blocks with exact intervals, and the closed forms.
     seconds : float
         Of work, summed over workers.
     refuted : int

@@ -51,14 +51,14 @@ class Enumerated:
         Sizes of the target's vocabulary, lengths of initial contexts, and lookaheads, of the
         cases that were proved or refuted.
     smallest : Fraction or None
-        The smallest positive probability of the first row of a target or drafter there.
+        The smallest positive probability of the first row of a target or draft model there.
     pairs, cases : int
         How many pairs and cases those are.
     proved, paths : int
         How many of the cases were proved, and the random paths of all.
     raised, not_applicable, too_large, not_run : int
-        Cases of which nothing is said: the rule failed, or is not defined for the vocabularies;
-        there are too many paths; or the run ended before.
+        Cases without a verdict: the rule failed, or is not defined for the vocabularies; there
+        are too many paths; or the run ended before.
     """
 
     situation: str

@@ -43,7 +43,7 @@ class Verified:
     Attributes
     ----------
     checkpoint : str
-        Target, drafter, or the folder of one alone.
+        Target, draft model, or the folder of one alone.
     format, engine : str
     fidelity : Fidelity or None
         None if the engine was not run.

@@ -68,8 +68,8 @@ class Test:
         A bound of the probability of such a difference, if both sides are equal.
     significant : bool
     detectable : float or None
-        About the total variation that would have been found with probability 0.999, of tables
-        in which a text is once.
+        About the total variation that would have been detected with probability 0.999, of tables
+        that have a text once.
     cells : tuple of Cell
         Those that differ most.
     """

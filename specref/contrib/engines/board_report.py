@@ -56,7 +56,7 @@ class Row:
     evidence : str
         What was found, or drawn; why there is no verdict.
     power : str
-        What would have been found, where the law was not found to be off.
+        What would have been detected, where no wrong distribution was found.
     violated : bool
         A failure that is not expected.
     package : str

@@ -28,7 +28,7 @@ def load_engine(
     kind: str = "draft-simple", *, probabilistic: bool = False, law: str = "lookback",
     settings: Mapping[str, float] = NO_SETTINGS, greedy: bool = False,
 ) -> Engine:  # fmt: skip
-    """Speculative decoding of one kind, three drafts at most, beside plain decoding.
+    """Speculative decoding of one kind, three drafts at most, and plain decoding.
 
     Settings are the server's (`temperature`, `top_k`, `top_p`, `min_p`, `repeat_penalty`), in
     their order; `greedy` is temperature 0, with one text after each of 80 prompts.

@@ -27,7 +27,7 @@ def load_engine(
     law: str = "lookback", lookahead: int = 3, settings: Mapping[str, float] = NO_SETTINGS,
     greedy: bool = False,
 ) -> Engine:  # fmt: skip
-    """Drafts that are kept if the target draws the same token, beside plain decoding.
+    """Drafts that are kept if the target draws the same token, and plain decoding.
 
     `greedy` is temperature 0, with one text after each of 80 prompts.
 

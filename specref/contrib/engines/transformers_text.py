@@ -67,7 +67,7 @@ def engine_of_folders(
     lookahead: int = 3,
     settings: Mapping[str, float] = NO_SETTINGS,
 ) -> Engine:
-    """`generate` with an assistant, from two local folders, to be compared with plain mode.
+    """`generate` with an assistant, from two local folders, to be compared with plain decoding.
 
     The assistant's tokenizer is given, too, where its vocabulary is another (TLI).
 

@@ -37,9 +37,9 @@ class EntropyReport:
     z : float
         Their difference in standard deviations, for information only.
     log10_evidence : float
-        The highest value of the e-process so far; it decides at -log10(alpha).
+        The highest value that the e-process reached; it decides at -log10(alpha).
     temperature : float
-        The law p ** (1 / temperature) that the text fits best, among those bet on.
+        The distribution p ** (1 / temperature) that the text fits best, among those bet on.
     impossible : str or None
         A token that p excludes, which decides at once.
     """

@@ -56,7 +56,7 @@ class MeasuredAcceptance:
     Attributes
     ----------
     rate, mean : float
-        How often the first draft was accepted; the mean accepted length.
+        How often the first draft was accepted; the mean number of accepted tokens.
     rate_interval, mean_interval : tuple of float
         Clopper–Pearson; Dvoretzky–Kiefer–Wolfowitz–Massart. They hold for every number of
         trials, and miss the truth with probability at most `alpha`, both together.
