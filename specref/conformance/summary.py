@@ -70,7 +70,7 @@ WORDS: Mapping[Status, str] = {
 }
 ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
 NOT_COMPARED = (
-    "No known bug is named. Known bugs are told apart by single iterations, and the checks that "
+    "No known bug is named. Single iterations distinguish known bugs, and the checks that "
     "failed compare something else."
 )
 MARGIN = EQUIVALENCE_MARGIN["bfloat16"]
