@@ -2,7 +2,7 @@
 
 import inspect
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import itemgetter
@@ -250,19 +250,34 @@ def output_distribution(
     """
     target, drafter = as_model(target, "target"), as_model(drafter, "drafter")
     _check_arguments(step, target, drafter, context)
-    blocks: Law = {}
-    paths = 0
     program = program_of(step, target, drafter, context, lookahead)
     with unspoiled(), watched(target, drafter, tuple(context), lookahead):
-        for path in enumerate_paths(program, max_paths, twice=True):
-            if isinstance(path.weight, float):
-                raise TypeError(
-                    f"step asked chance with a float probability (block {path.outcome}): a proof "
-                    "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
-                )
-            blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
-            paths += 1
-    return blocks, paths
+        return _blocks(enumerate_paths(program, max_paths, twice=True))
+
+
+def output_distributions(
+    step: Step, target: Model, drafter: Model, lookahead: int
+) -> Generator[tuple[Law, int], None, None]:
+    """The same of a rule that is asked again and again, with no prompt; each path runs once."""
+    program = program_of(step, target, drafter, (), lookahead)
+    with unspoiled(), watched(target, drafter, (), lookahead):
+        while True:
+            yield _blocks(enumerate_paths(program, MAX_PATHS))
+
+
+def _blocks(paths: Iterable[Path[Tokens]]) -> tuple[Law, int]:
+    """The distribution of what paths emit, and their number."""
+    blocks: Law = {}
+    number = 0
+    for path in paths:
+        if isinstance(path.weight, float):
+            raise TypeError(
+                f"step asked chance with a float probability (block {path.outcome}): a proof "
+                "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
+            )
+        blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
+        number += 1
+    return blocks, number
 
 
 def asks_chance(

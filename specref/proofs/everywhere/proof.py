@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -32,11 +32,12 @@ from specref.proofs.exact import (
     check_step,
     is_lossless,
     output_distribution,
+    output_distributions,
     proof,
     shares_of,
     trace_to,
 )
-from specref.spoiled import unspoiled
+from specref.spoiled import SpoiledError, unspoiled
 from specref.vocabulary import Tokens, Vocabulary
 
 Verdict: TypeAlias = Literal["lossless", "lossy", "open"]
@@ -624,20 +625,26 @@ def _compare_with_fractions(question: Question, drawn: Iterable[Rows], ends: flo
 
 def _wear_out(question: Question, models: tuple[Model, Model], ends: float) -> None:
     """Raise if a rule that is proved is lossy at a later call with the same models."""
-    paths = 0
-    while paths < WORN and time.process_time() < ends:
-        try:
-            found = question.proof_of(*models)
-        except OutsideChanceError:
-            raise
-        except Exception:  # such as of more paths than may be enumerated
-            return
-        paths += found.paths
-        if not found:
-            raise NotForAllError(
-                f"the rule keeps something between calls: proved at its first, it is lossy after "
-                f"{paths:,} calls and more with one pair of models"
-            )
+    target, paths, first = models[0], 0, None
+    law = question.plain(target) if question.plain else target
+    try:
+        step = timely(question.step)
+        with closing(output_distributions(step, *models, question.lookahead)) as called:
+            for blocks, more in called:
+                paths += more
+                if blocks != first and not proof(blocks, law, (), more):
+                    break
+                first = blocks
+                if paths >= WORN or time.process_time() >= ends:
+                    return
+    except (OutsideChanceError, SpoiledError):
+        raise
+    except Exception:  # such as of more paths than may be enumerated
+        return
+    raise NotForAllError(
+        f"the rule keeps something between calls: proved at its first, it is lossy after "
+        f"{paths:,} calls and more with one pair of models"
+    )
 
 
 def random_rows(space: Space, length: int, key: str) -> Rows:
