@@ -55,6 +55,7 @@ def split_of(verify: Any, contract: str) -> Split | None:
     return split(judge)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", SOME)
 def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> None:
     one = BY_NAME[name]
@@ -64,6 +65,7 @@ def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> N
     assert " ".join(found["said"].split()) in " ".join(str(report).split())
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", SITUATED)
 def test_the_situation_in_which_a_mutant_is_wrong_is_found(name: str, tmp_path: Path) -> None:
     one = BY_NAME[name]
@@ -101,6 +103,7 @@ def test_one_draft_is_tried_where_two_are_usual() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("base", read()["bases"])
 def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -> None:
     one = next(one for one in mutants() if one.base == base)
