@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from proofs_tests.contrib.real_models.conftest import folders  # noqa: F401
 from specref.cli import main
+from specref.contrib.checkpoints import build, named_pair
 from specref.contrib.compare import by_model
 from specref.contrib.compare.by_model import judge_by_model
 from specref.contrib.compare.records import read_texts
@@ -123,3 +124,19 @@ def test_the_command_needs_one_file_and_the_prompts(folders, loaded, tmp_path): 
     result = CliRunner().invoke(main, ["compare", str(bare), *model])
     assert result.exit_code == 2
     assert CliRunner().invoke(main, ["compare", path]).exit_code == 2
+
+
+def test_a_checkpoint_that_reads_no_english_judges_ids(tmp_path):
+    """Its tokens are five letters; with ids alone no tokenizer is used."""
+    build(named_pair("lookback"), tmp_path / "pair", ["hf"])
+    file = tmp_path / "t.jsonl"
+    record = {"prompt_token_ids": [5, 0, 1], "token_ids": [1, 1, 1]}
+    file.write_text(json.dumps(record))
+    model = ["--model", str(tmp_path / "pair" / "target")]
+    result = CliRunner().invoke(main, ["compare", str(file), *model])
+    assert result.exit_code == 1
+    assert result.stdout.startswith("LOSSY by the model"), "after a, b the law has no b"
+    file.write_text(json.dumps({"prompt": "ab", "token_ids": [1]}))
+    result = CliRunner().invoke(main, ["compare", str(file), *model])
+    assert result.exit_code == 2
+    assert "plain English surprises the model" in result.stderr

@@ -194,7 +194,8 @@ def _by_model(
     from specref.contrib.real_models.loading import load
 
     with errors_only():
-        loaded = load(folder, "model", device)
+        reads = any(isinstance(context, str) for context in texts.contexts.values())
+        loaded = load(folder, "model", device, reads=reads)
     with progress(len(texts.tokens), "tokens") as advance:
         return judge_by_model(
             texts, loaded, judging.setting, judging.alpha, judging.tolerance, advance, seconds

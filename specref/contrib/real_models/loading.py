@@ -71,20 +71,22 @@ def digest(folder: str | Path) -> str:
 
 
 def load(
-    folder: str | Path, name: str, device: str = "cpu", dtype: str = "float32", label: str = ""
-) -> Loaded:
+    folder: str | Path, name: str, device: str = "cpu", dtype: str = "float32", label: str = "",
+    reads: bool = True,
+) -> Loaded:  # fmt: skip
     """Load a model and its tokenizer from a folder, never from the network.
 
     * `name`: Of the argument, for messages: "target" or "drafter".
     * `device`, `dtype`: Where the model goes, and in what it calculates.
     * `label`: For tables; the name of the folder by default.
+    * `reads`: Whether its tokenizer is used, and so has to be its own.
     * raises `ValueError`: A part is missing or cannot be read, or the tokenizer is another
       model's.
     """
     path, told = check_folder(folder, name), f"{name} = {folder}"
     tokenizer, model = _read(path, told, dtype)
     model = model.to(device).eval()
-    doubt = check_tokenizer(tokenizer, model, told)
+    doubt = check_tokenizer(tokenizer, model, told) if reads else ""
     return Loaded(label or path.name or path.resolve().name, model, tokenizer, doubt)
 
 
