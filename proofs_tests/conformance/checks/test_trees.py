@@ -116,7 +116,7 @@ def test_as_many_columns_as_the_longest_block_needs_are_enough(width: int) -> No
     ("tokens", "count", "words"),
     [
         ([[0, 2, 1, 0]], 5, "expected 1 to 4 (3 drafts and one more)"),
-        ([[0]], 2, "expected that many tokens"),
+        ([[0]], 2, "expected 2 tokens, then -1"),
         ([[1, 2, 0]], 3, "expected a path among its nodes"),
         ([[0, 1, 1, 1]], 4, "expected a path among its nodes"),
         ([[2, 2]], 2, "expected a path among its nodes"),
