@@ -162,7 +162,7 @@ def _ended(checked: Checked, last: bool, late: bool, limit: str) -> str | None:
         return "more decide nothing while the switch of drafts does not work"
     if last:
         return limit
-    return f"--minutes is over; {GOES_ON}" if late else None
+    return f"the next look would come after --minutes; {GOES_ON}" if late else None
 
 
 def stopped(checked: Checked, why: str) -> Checked:
