@@ -132,18 +132,33 @@ def test_wrong_acceptance_is_noticed(pairs, tmp_path):
 
 def test_a_row_goes_on_and_a_finished_one_stays(pairs, tmp_path):
     case, sizes = Case("tiny", "union"), Sizes(96, 0, 0)
-    ran(pairs, tmp_path, "two", case, 60)
+    ran(pairs, tmp_path, "two", case, 96)
     first = json.loads((tmp_path / "record.json").read_text())
     again = Record(tmp_path / "record.json")
     assert missing(again, [case], sizes) == []
-    whole = ran(pairs, tmp_path, "two", case, 150)
-    assert whole.tokens >= 150
+    whole = ran(pairs, tmp_path, "two", case, 192)
+    assert whole.tokens >= 192
     at_once = tmp_path / "other"
     at_once.mkdir()
-    straight = ran(pairs, at_once, "two", case, 150)
+    straight = ran(pairs, at_once, "two", case, 192)
     assert (whole.tokens, whole.texts) == (straight.tokens, straight.texts)
     assert whole.wealth == pytest.approx(straight.wealth, abs=1e-6)
     assert first["rows"][0]["figures"]["tokens"] < whole.tokens
+
+
+def test_a_row_gets_as_many_texts_as_it_lacks_and_a_bug_few_at_first(pairs, tmp_path, monkeypatch):
+    asked = []
+
+    def generated(self, rows, numbers, *others):
+        asked.append(len(numbers))
+        return made(self, rows, numbers, *others)
+
+    made = Generator.__call__
+    monkeypatch.setattr(Generator, "__call__", generated)
+    ran(pairs, tmp_path, "two", Case("tiny", "union"), 97)
+    ran(pairs, tmp_path, "two", Case("tiny", "autoregressive", bug="sharper"), 300)
+    assert asked[:2] == [8, 1]
+    assert asked[-4:-1] == [4, 4, 8]
 
 
 def test_minutes_are_by_the_pace_of_the_same_pair_and_device(pairs, tmp_path):

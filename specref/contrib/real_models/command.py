@@ -25,7 +25,6 @@ from specref.contrib.real_models.running import minutes, missing, prompts_of, ru
 from specref.contrib.real_models.tally import ALPHA, Tally
 from specref.report.layout import Column, Prose, Table
 
-TIMED = 48
 Progress = Callable[[int, str], AbstractContextManager[Callable[..., None]]]
 
 
@@ -107,14 +106,14 @@ def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableTy
         lacking = missing(record, cases, sizes)
         left = sum(tokens for _, tokens in lacking)
         prompts = 0 if chosen.methods else _untimed(record, chosen, name, sizes.timed)
-        timed = _texts(pair, prompts) * TIMED
+        timed = _texts(pair, prompts) * sizes.length
         with progress(left, "tokens") as advance:
             for line in announced(record, cases, lacking, pair, timed):
                 advance(0, "", line)
             for case, _ in lacking:
                 run_row(record, case, pair, case.tokens(sizes), _step(advance, str(case)))
         if prompts:
-            _time(record, chosen, name, pair, prompts, progress)
+            _time(record, chosen, name, pair, prompts, sizes.length, progress)
     if not shown:
         raise ValueError(
             f"--method {', '.join(chosen.methods)}: no pair that was asked for has it, so nothing "
@@ -166,7 +165,13 @@ def _texts(pair: Pair, prompts: int) -> int:
 
 
 def _time(
-    record: Record, chosen: Chosen, name: str, pair: Pair, prompts: int, progress: Progress
+    record: Record,
+    chosen: Chosen,
+    name: str,
+    pair: Pair,
+    prompts: int,
+    length: int,
+    progress: Progress,
 ) -> None:
     """Time every path on so many prompts."""
     from specref.contrib.engines.quiet_transformers import errors_only
@@ -174,10 +179,10 @@ def _time(
 
     rows = prompts_of(pair)[:prompts]
     with progress(_texts(pair, prompts), "texts") as advance, errors_only():
-        found = measure(pair, rows, TIMED, lambda doing: advance(1, doing))
+        found = measure(pair, rows, length, lambda doing: advance(1, doing))
     paths = [path.stored() for path in found]
     known = record.parts.setdefault("speed", {})
-    known[_where(chosen, name)] = {"prompts": prompts, "length": TIMED, "paths": paths}
+    known[_where(chosen, name)] = {"prompts": prompts, "length": length, "paths": paths}
     record.write()
 
 

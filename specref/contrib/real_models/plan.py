@@ -33,7 +33,7 @@ class Sizes:
 
     * `plain`, `others`: Tokens of a row at temperature 1, and at other settings.
     * `bug`: Of a row with a planted bug, at most.
-    * `timed`: Prompts that every path is timed on.
+    * `timed`, `length`: Prompts that every path is timed on, and the tokens of each text.
     * `spared`: Methods that no bug is planted in.
     """
 
@@ -41,12 +41,17 @@ class Sizes:
     others: int
     bug: int
     timed: int = 0
+    length: int = 48
     spared: tuple[str, ...] = ()
 
 
 PROFILES: Mapping[Profile, Sizes] = MappingProxyType(
     # The bugs in SLRS and block verification were not found in 1,000 tokens of every pair.
-    {"quick": Sizes(500, 0, 1_000, 2, ("slrs", BLOCK)), "record": Sizes(5_000, 1_000, 5_000, 8)}
+    # One text at a time is slow: with more, timing would take longer than all rows.
+    {
+        "quick": Sizes(500, 0, 1_000, 1, 24, ("slrs", BLOCK)),
+        "record": Sizes(5_000, 1_000, 5_000, 8),
+    }
 )
 
 

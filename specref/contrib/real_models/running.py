@@ -1,5 +1,6 @@
 """The cross-check itself: batch after batch of every row, until each has its tokens."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -16,6 +17,8 @@ from specref.torch_backend.models.configs import longest_text
 PACE, WEIGHTS, LEAST = 0.2, 4e8, 0.01
 """Seconds a token, generated and judged, for so many weights in both models on one core, where no
 row has told: the median of the published pairs' rows. A pair of tiny models takes the least."""
+FEW = 4
+"""Texts of the first batch of a planted bug; each later one has as many as there were so far."""
 BUG_TOKENS = 512
 """After how many a planted bug is found, to say how long: most needed no more."""
 
@@ -78,7 +81,10 @@ def run_row(
     spoil = spoiled(case, generator)
     while tally.tokens < tokens and not (case.bug is not None and tally.lossy):
         started, before = time.perf_counter(), tally.tokens
-        numbers = range(tally.texts, tally.texts + BATCH)
+        # Some bugs are found in a few texts; of a rule, no more than it lacks.
+        texts = min(BATCH, math.ceil((tokens - before) / LENGTH))
+        texts = min(texts, max(FEW, tally.texts)) if case.bug is not None else texts
+        numbers = range(tally.texts, tally.texts + texts)
         rows = [prompts[number % len(prompts)] for number in numbers]
         made = generator(rows, numbers, LENGTH, planted, spoil)
         judge(tally, made, case.method, case.setting, pair.target)
