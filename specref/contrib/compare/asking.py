@@ -40,11 +40,14 @@ def field_option(name: str, told: str) -> Callable[..., Any]:
 logprobs_option = click.option(
     "--logprobs",
     type=click.Choice(("raw", "processed")),
-    help="What is reported: before temperature and filters, or after them.",
+    help="What the log-probabilities are: before temperature and filters, or after them.",
 )
 OPTIONS = (
     click.option(
-        "--model", default="", metavar="NAME", help="As the server calls it; needed always."
+        "--model",
+        default="",
+        metavar="NAME",
+        help="The model's name on the server; always needed.",
     ),
     click.option("--max-tokens", default=8, show_default=True, type=click.IntRange(min=1)),
     click.option("--prompts", metavar="FILE", help="A prompt a line; by default eight of ours."),
@@ -52,7 +55,7 @@ OPTIONS = (
     click.option("--top-p", type=float),
     click.option("--top-k", type=int),
     field_option("field", "More of each request, as JSON."),
-    click.option("--seed", default=0, show_default=True, help="Of the first text."),
+    click.option("--seed", default=0, show_default=True, help="Seed of the first text."),
     click.option(
         "--workers",
         default=8,
@@ -61,7 +64,7 @@ OPTIONS = (
         help="Requests at the same time.",
     ),
     click.option("--timeout", default=60.0, show_default=True, help="Seconds for an answer."),
-    click.option("--key", envvar="OPENAI_API_KEY", help="Sent as a bearer token."),
+    click.option("--key", envvar="OPENAI_API_KEY", help="API key, sent as a bearer token."),
 )
 
 

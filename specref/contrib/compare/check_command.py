@@ -57,21 +57,26 @@ UNCOUNTED = (
 @field_option("on", "A field of the requests with speculation.")
 @field_option("off", "A field of the requests without: what turns it off.")
 @click.option(
-    "--texts", type=click.IntRange(min=1), help="Of each prompt (default: see --minutes)."
+    "--texts",
+    type=click.IntRange(min=1),
+    help="Texts of each prompt (default: as many as --minutes allows).",
 )
 @click.option(
     "--minutes",
     default=8.0,
     show_default=True,
-    help="As many texts as this allows; fewer if they decide.",
+    help="Generates as many texts as this allows, or fewer if they decide.",
 )
-@click.option("--folder", default="specref-texts", show_default=True, help="Keeps what has come.")
+@click.option("--folder", default="specref-texts", show_default=True, help="Keeps the texts.")
 @click.option("--metrics", is_flag=True, help="Read counts of drafts from the page /metrics, too.")
-@click.option("--within", default=0.05, show_default=True, help="TV to be excluded.")
-@click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY.")
+@click.option("--within", default=0.05, show_default=True, help="Total variation to be excluded.")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False-positive rate.")
 @logprobs_option
 @click.option(
-    "--logprob-tolerance", default=0.125, show_default=True, help="Nats; also of near-ties."
+    "--logprob-tolerance",
+    default=0.125,
+    show_default=True,
+    help="In nats; also decides what a near tie is.",
 )
 @verbosity
 @json_option

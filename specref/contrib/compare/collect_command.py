@@ -13,7 +13,7 @@ from specref.contrib.compare.server import Request, collect
 @click.command("collect")
 @click.argument("url")
 @click.argument("out", metavar="OUT.jsonl", type=click.Path(dir_okay=False))
-@click.option("--texts", default=500, show_default=True, help="Of each prompt.")
+@click.option("--texts", default=500, show_default=True, help="Texts of each prompt.")
 @asks_a_server
 def collect_command(
     request: Request, prompts: tuple[str, ...], out: str, texts: int, seed: int, workers: int

@@ -34,25 +34,29 @@ LARGE = 2**25
     "--temperature",
     default=1.0,
     show_default=True,
-    help="Declared, for --model and log-probabilities.",
+    help="What the texts were sampled at, for --model and log-probabilities.",
 )
-@click.option("--top-k", type=click.IntRange(min=1), help="Declared.")
-@click.option("--top-p", type=float, help="Declared.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Likewise.")
+@click.option("--top-p", type=float, help="Likewise.")
 @click.option("--time-limit", type=float, help="Seconds for --model; then the rest is not read.")
-@click.option("--device", default="cpu", show_default=True, help="For --model.")
-@click.option("--alpha", default=ALPHA, show_default=True, help="Of a false LOSSY, in all.")
+@click.option("--device", default="cpu", show_default=True, help="Where --model runs.")
+@click.option(
+    "--alpha", default=ALPHA, show_default=True, help="False-positive rate, of all tests together."
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the shuffle that pairs texts.",
+    help="Seed of the shuffle that pairs texts.",
 )
 @click.option(
     "--within", default=0.05, show_default=True, help="The total variation to be excluded."
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Compare so many first tokens.")
-@click.option("--vocab-size", type=click.IntRange(min=1), help="Refuse ids from here on.")
+@click.option(
+    "--vocab-size", type=click.IntRange(min=1), help="Refuse token ids from this number on."
+)
 @click.option(
     "--tokenizer", metavar="FOLDER|words", help="For records with text alone; words needs none."
 )
