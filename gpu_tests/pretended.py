@@ -83,8 +83,8 @@ def pretending() -> Iterator[None]:
             patch.setattr(torch.cuda, name, stand_in)
         sizes = {"verification": dict.fromkeys(cases.SIZES, tiny)}
         patch.setattr(record, "SIZES", sizes | {"generation": dict.fromkeys(lines.SIZES, few)})
-        patch.setattr(command, "PROFILES", dict.fromkeys(plan.PROFILES, plan.Sizes(8, 0, 8, 1)))
-        for module, name in ((running, "BATCH"), (running, "LENGTH"), (command, "TIMED")):
+        patch.setattr(command, "PROFILES", dict.fromkeys(plan.PROFILES, plan.Sizes(8, 0, 8, 1, 4)))
+        for module, name in ((running, "BATCH"), (running, "LENGTH")):
             patch.setattr(module, name, 4)
         if find_spec("triton"):
             fused = import_module("specref.torch_backend.fused")
