@@ -106,7 +106,7 @@ def theirs(lab: Lab, path: str) -> Judged:
 
 @pytest.mark.parametrize(
     "path",
-    [*(pytest.param(one, marks=pytest.mark.deep) for one in (PLAIN, LOOKUP)), *list(PATHS)[2:4]],
+    [*(pytest.param(one, marks=pytest.mark.deep) for one in list(PATHS)[:3]), "tli, by id"],
 )
 def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -> None:
     row = theirs(lab, path)

@@ -218,7 +218,10 @@ def program(rule: str) -> str:
     return f"{node()} {SCRIPT} --serve {rule}"
 
 
-@pytest.mark.parametrize(("rule", "smoke"), [("standard", "smoke"), ("block", "smoke/answers")])
+@pytest.mark.parametrize(
+    ("rule", "smoke"),
+    [("standard", "smoke"), pytest.param("block", "smoke/answers", marks=pytest.mark.deep)],
+)
 def test_its_verifier_is_called_lossless(rule: str, smoke: str) -> None:
     asked_for = [smoke, "replay/coin-by-coin", "joint/wide", "joint/eos"]
     with Process(program(rule)) as process:

@@ -127,6 +127,7 @@ class Killing(Executor):
         )
 
 
+@pytest.mark.deep
 def test_checks_survive_the_death_of_a_worker(address: str) -> None:
     only = ["smoke/answers", "joint/deep", "independence/rows-deep"]
     with cluster.executor_of(1, address) as executor:

@@ -126,6 +126,7 @@ class Hidden:
         return self.verify(target_probs, draft_probs, draft_tokens, rng=own)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -232,7 +233,7 @@ FORGOTTEN: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(("source", "line", "instead", "decision"), FORGOTTEN)
 def test_a_forgotten_temperature_is_told_as_such(
     source: str, line: str, instead: str, decision: str, tmp_path: Path

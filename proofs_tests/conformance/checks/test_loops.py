@@ -84,7 +84,7 @@ def judged(function: Any, *only: str, **options: Any) -> Report:
     return check(function, contract=GENERATE_BATCH, only=list(only), **options)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", KILLERS)
 def test_a_mutant_fails_the_stratum_of_its_situation(name: str) -> None:
     id_, when = KILLERS[name]

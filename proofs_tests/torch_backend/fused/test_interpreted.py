@@ -16,7 +16,8 @@ pytest.importorskip("triton", reason="not_run (no triton)")
 
 ROOT = Path(__file__).parents[3]
 FILES = (
-    "proofs_tests/torch_backend/test_fused.py",
+    # At small constants; at those of production the next one asks the same.
+    pytest.param("proofs_tests/torch_backend/test_fused.py", marks=pytest.mark.deep),
     "proofs_tests/torch_backend/fused/test_production.py",
     "gpu_tests/test_fused_benchmarks.py",
     "specref/torch_backend/fused",
