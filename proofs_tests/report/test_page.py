@@ -259,9 +259,8 @@ def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str
     assert "Differences as large as the verdict says would be detected there" in text
     engine = replace(passing, options=replace(passing.options, contract=CONTRACTS["text"]))
     assert "on the test cases" not in Page(kit_html([engine])).text
-    assert (
-        f"TV ≥ 0.2 would be detected {CONTRACTS['text'].tried_on}" in Page(kit_html([engine])).text
-    )
+    said = f"TV ≥ 0.2 would be detected {CONTRACTS['text'].tried_on}"
+    assert f"Dashed: 0.2; {said}" in Page(kit_html([engine])).text
 
 
 def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
