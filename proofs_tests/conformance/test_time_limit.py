@@ -1,5 +1,6 @@
 """A run with a time limit ends in time, says what it did not try, and passes nothing else."""
 
+import logging
 import threading
 import time
 from typing import Any
@@ -137,6 +138,23 @@ def test_code_that_swallows_an_alarm_meets_it_again(monkeypatch: pytest.MonkeyPa
     with at_most(0.05), pytest.raises(LateError):
         deaf()
     assert len(caught) == 3
+
+
+def test_a_lock_is_released_before_an_alarm_ends_anything() -> None:
+    """Of logging, in whose functions an error would leave its lock taken, and of classes."""
+    released: list[str] = []
+
+    class Lock:
+        def release(self) -> None:
+            time.sleep(0.05)
+            released.append("lock")
+
+    logger = logging.Logger("of a test")
+    logger.addFilter(lambda record: not time.sleep(0.05) and not released.append("log"))
+    for hold in (Lock().release, lambda: logger.error("late")):
+        with pytest.raises(LateError), at_most(0.01):
+            (hold(), time.sleep(5))
+    assert released == ["lock", "log"]
 
 
 def test_nothing_is_set_in_another_thread() -> None:

@@ -6,6 +6,7 @@ tried. Where there are no alarms, or another thread runs the checks, only drawin
 
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,12 @@ DONE, EXPLAINED, LATEST = 0.92, 1.1, 1.15
 ends: whether a distribution was compared, and so the exit code, is no matter of a busy machine."""
 AGAIN = 2.0
 """Seconds after which an alarm is repeated, if the code that it met went on."""
+SOON = 0.01
+"""Seconds after which an alarm is repeated, if it met code that holds a lock."""
+LOCKING = {"logging", "importlib._bootstrap", "importlib._bootstrap_external"}
+RELEASES = {"acquire", "release", "__enter__", "__exit__", "__del__"}
+"""Modules, with all that they call, and functions that an alarm does not interrupt: a lock that
+stays taken makes all other threads of the process wait forever."""
 LEAST = 0.005
 """Part of the limit that a check needs to begin."""
 PARTS = {Stage.SMOKE: 0.25}
@@ -112,8 +119,12 @@ def at_most(seconds: float) -> Iterator[None]:
         return
 
     def late(number: int, frame: FrameType | None) -> None:
+        if _holds_a_lock(frame, outer):
+            signal.setitimer(signal.ITIMER_REAL, SOON, AGAIN)
+            return
         raise LateError
 
+    outer = sys._getframe(2)  # of the `with`, below the context manager's own
     before = signal.signal(signal.SIGALRM, late)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), AGAIN)
@@ -121,3 +132,14 @@ def at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _holds_a_lock(met: FrameType | None, outer: FrameType) -> bool:
+    """Whether the code that an alarm meets, called by `outer`, may hold a lock of the process."""
+    if met is not None and met.f_code.co_name in RELEASES:
+        return True
+    while met is not None and met is not outer:
+        if met.f_globals.get("__name__") in LOCKING:
+            return True
+        met = met.f_back
+    return False
