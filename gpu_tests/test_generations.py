@@ -49,6 +49,7 @@ def few(names: Iterable[str]) -> list[Any]:
     return [name if name in FEW else pytest.param(name, marks=pytest.mark.deep) for name in names]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", few(CASES))
 def test_nothing_is_found(lab: Lab, name: str, figure: Figure) -> None:
     record = lab.record(name)
@@ -61,6 +62,7 @@ def test_nothing_is_found(lab: Lab, name: str, figure: Figure) -> None:
     assert evidence < LOSSY
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", few(SPECULATIVE))
 def test_leniency_is_found(lab: Lab, name: str, figure: Figure) -> None:
     record = lab.buggy(name, "lenient")
@@ -129,7 +131,7 @@ def test_joint_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figur
 @pytest.mark.parametrize(
     ("name", "bug"),
     [
-        ("standard, block", "first_failure"),
+        pytest.param("standard, block", "first_failure", marks=pytest.mark.deep),
         pytest.param("standard, block", "lenient", marks=pytest.mark.deep),
         pytest.param("tli, block", "lenient", marks=pytest.mark.deep),
     ],

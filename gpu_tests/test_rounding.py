@@ -46,6 +46,7 @@ def test_rounding_stays_within_the_margin(
     assert moved.max() > margin / 1000
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", ["float64", *EQUIVALENCE_MARGIN])
 def test_verification_has_this_law(laws: Laws, name: str) -> None:
     for place in (0, 7, 31):

@@ -104,6 +104,7 @@ def theirs(lab: Lab, path: str) -> Judged:
     return judged(draws(pair, method, prompts, texts), lab.device)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     "path",
     [*(pytest.param(one, marks=pytest.mark.deep) for one in list(PATHS)[:3]), "tli, by id"],
@@ -123,6 +124,7 @@ def test_tli_of_transformers_is_lossy_as_shipped(lab: Lab, figure: Figure) -> No
     assert row.first.accepted > row.first.interval[1] or not lab.finds
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     "name", [pytest.param("autoregressive", marks=pytest.mark.deep), "standard", "tli"]
 )

@@ -456,7 +456,7 @@ def program_of(step):
     return lambda reading: step(target, drafter, (), 1, reading)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("algorithm", ["standard", "slrs"])
 def test_sampled_has_the_exact_distribution(algorithm):
     """Fixed seed; alpha 1e-9; a TV of 0.058 would be missed with probability 1e-9."""

@@ -23,6 +23,7 @@ def test_it():
 """
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("changed", "errors"),
     [

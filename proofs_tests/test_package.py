@@ -85,6 +85,7 @@ LENGTHS = (
 )
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("target", "arguments", "code", "told"),
     [

@@ -218,6 +218,7 @@ def program(rule: str) -> str:
     return f"{node()} {SCRIPT} --serve {rule}"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("rule", "smoke"),
     [("standard", "smoke"), pytest.param("block", "smoke/answers", marks=pytest.mark.deep)],
@@ -282,6 +283,7 @@ def test_the_page_shows_what_is_computed(tmp_path: Path) -> None:
     assert len(re.findall(r'aria-label="[pq] of token [abc]"', dom)) == 2 * len(p)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("pair", PAIRS[1:])
 def test_two_vocabularies_are_shown_with_both_rules(pair: tuple[str, str], tmp_path: Path) -> None:
     p, q, lookahead = cases(pair[0])[0]
@@ -385,6 +387,7 @@ def test_bad_arguments_are_told_in_a_line(arguments: list[str]) -> None:
     assert "expected --laws, or --serve and one of standard,block," in done.stderr
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("fragment", "message"),
     [

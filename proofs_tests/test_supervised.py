@@ -51,7 +51,7 @@ def judged(folder: Path, ends: str, at_import: str = "", which: str = "correct")
     return folder
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("ends", "how"),
     [

@@ -26,6 +26,7 @@ USES = (
 )
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("use", USES)
 def test_names_of_the_package_need_no_pytest(use: str) -> None:
     command = [sys.executable, "-c", BLOCKED + use]

@@ -94,6 +94,7 @@ def test_greedy_block_verification_at_extreme_ratios(p, q):
     assert total_variation(text, completed({(): 1.0}, target, (), 3)) < 1e-12
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("least", [1e-200, 1e-120, 5e-324])
 def test_a_certain_token_that_is_hardly_drafted(least):
     """Four drafts, of which the modifications of several iterations act on each other."""

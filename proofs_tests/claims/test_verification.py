@@ -198,6 +198,7 @@ def test_v_7_it_stops_before_the_peak_on_a_staircase(other, found):
     assert while_it_improves(values) == 1 < best(values) == 4
 
 
+@pytest.mark.deep
 def test_v_7_it_reaches_the_peak_of_convex_latencies():
     """Two requests of two drafts, with the printed goodput."""
     rates = [F(1, 4), F(4, 5), F(1)]
@@ -435,6 +436,7 @@ def test_v_19_a_published_counterexample_in_its_own_numbers():
     assert is_lossless(early, case.target, case.drafter, (), 2)
 
 
+@pytest.mark.deep
 def test_v_20_first_decline_is_causal_the_scan_is_not():
     """40 models: with S alone the walk is always exact, the scan is not, nor the walk with A."""
     stairs, line = (0, 1, 2, 2), (0, 1, F(3, 2), 2)

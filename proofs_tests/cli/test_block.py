@@ -24,6 +24,7 @@ def test_token_verification_is_not_taken_for_block_verification() -> None:
     assert "LOSSY" not in text
 
 
+@pytest.mark.deep
 def test_a_registered_name_declares_it() -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
     result = run("check", "torch-backend-block", "--only", "replay", *LENGTHS)

@@ -70,6 +70,7 @@ def twice(target, drafter, context, lookahead, chance):
 """
 
 
+@pytest.mark.deep
 def test_losslessness_that_was_not_asked_is_said_and_longer_steps_are_refused(
     tmp_path: Path,
 ) -> None:
@@ -207,7 +208,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     assert_fits("verify-dominance", record.read_text())
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("rule", "formula", "budget", "code"),
     [
@@ -226,6 +227,7 @@ def test_a_wrong_formula_is_1_and_an_open_one_is_2(
     assert run("verify", "--dominance", "--budget", budget).exit_code == code
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("rules", "budget", "code"),
     [

@@ -43,7 +43,7 @@ def template(
     return built(request.param, folder), folder
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 def test_templates_are_lossless(
     template: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +137,7 @@ def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
     assert NAMING not in named.output
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("holes", "code", "message"),
     [

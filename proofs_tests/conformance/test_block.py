@@ -67,6 +67,7 @@ def lengths_of(step: Ask, name: str, index: int) -> tuple[float, ...]:
     return tuple(counted[: max(k for k in range(4) if counted[k]) + 1])
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_have_the_lengths_of_block_verification_or_others(entry: Ask) -> None:
     same = []
@@ -153,6 +154,7 @@ def test_block_verification_that_claims_to_be_standard_is_named() -> None:
     assert said.endswith("; they are those of 'block'")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_blocks")
 def test_token_verification_that_claims_to_be_block_is_diagnosed() -> None:
     report = check(correct.verify, algorithm="block", only=["joint/eos", "acceptance/deep"])

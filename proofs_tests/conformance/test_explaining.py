@@ -135,6 +135,7 @@ CONTEXT_BUGS = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", CONTEXT_BUGS)
 def test_the_context_that_was_asked_about_instead_is_told(bug: str) -> None:
     seen, longer = CONTEXT_BUGS[bug]
@@ -261,6 +262,7 @@ def facts(results: Any) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.deep
 def test_the_bug_is_named_by_many_more_blocks_than_convicted_it() -> None:
     report = check(LOSSY(), only=ONLY, detect_tv=0.15)
     assert sum(r.evidence["trials"] for r in report.results) < 10_000
@@ -305,6 +307,7 @@ def test_a_sampler_that_fails_later_is_diagnosed_by_what_it_gave() -> None:
     assert diagnosis.trials == results[0].evidence["trials"]
 
 
+@pytest.mark.deep
 def test_nothing_is_drawn_on_of_what_passed_was_interrupted_or_hangs() -> None:
     calls = [0]
 

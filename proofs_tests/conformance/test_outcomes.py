@@ -95,6 +95,7 @@ CASES = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", CASES)
 def test_each_outcome_has_its_verdict_and_exit_code(name: str) -> None:
     verify, only, options, finding, code, verdict = CASES[name]
@@ -397,6 +398,7 @@ def late_step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any)
 ENDING = [one for one in (*STEP_STRATA, *TEXT_STRATA) if one.ends]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("stratum", ENDING, ids=lambda one: str(one.name))
 def test_tokens_after_eos_break_the_contract(stratum: Stratum[CallShape]) -> None:
     shape = stratum.shapes[-1]

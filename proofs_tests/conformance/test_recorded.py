@@ -12,7 +12,7 @@ from specref.conformance.strata.table import STRATA
 from specref.contracts.table import CONTRACTS
 
 
-@pytest.mark.deep(one_in=10)
+@pytest.mark.deep(one_in=30)
 @pytest.mark.strata
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_checks_ask_and_say_what_is_on_record(subject: str) -> None:

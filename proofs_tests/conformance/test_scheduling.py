@@ -162,7 +162,7 @@ def test_fewer_calls_before_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None
     assert hurried.calls_made < 1_000_000
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("only", ["end-to-end/markov", "end-to-end/deep"])
 def test_texts_end_with_their_seconds(only: str) -> None:
     (short,) = check(generate, contract="generate", only=[only], seconds=1e-6).results

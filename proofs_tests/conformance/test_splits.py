@@ -55,7 +55,7 @@ def split_of(verify: Any, contract: str) -> Split | None:
     return split(judge)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", SOME)
 def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> None:
     one = BY_NAME[name]
@@ -65,7 +65,7 @@ def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> N
     assert " ".join(found["said"].split()) in " ".join(str(report).split())
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", SITUATED)
 def test_the_situation_in_which_a_mutant_is_wrong_is_found(name: str, tmp_path: Path) -> None:
     one = BY_NAME[name]
@@ -103,7 +103,7 @@ def test_one_draft_is_tried_where_two_are_usual() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("base", read()["bases"])
 def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -> None:
     one = next(one for one in mutants() if one.base == base)
@@ -126,7 +126,7 @@ class Hidden:
         return self.verify(target_probs, draft_probs, draft_tokens, rng=own)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -233,7 +233,7 @@ FORGOTTEN: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize(("source", "line", "instead", "decision"), FORGOTTEN)
 def test_a_forgotten_temperature_is_told_as_such(
     source: str, line: str, instead: str, decision: str, tmp_path: Path
@@ -287,6 +287,7 @@ INDEXED: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 """Lines of which an index, or what is done without laws, is wrong: where, and what is known."""
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("line", "instead", "only", "decision", "known"), INDEXED)
 def test_a_wrong_index_is_led_to_its_rows_and_its_line(
     line: str, instead: str, only: str, decision: str, known: tuple[str, ...], tmp_path: Path
@@ -321,6 +322,7 @@ READ: tuple[tuple[str, str, str, str], ...] = (
 """What is drawn from another row, and what from none: the decision, and what is named."""
 
 
+@pytest.mark.deep(one_in=5)
 @pytest.mark.parametrize(("line", "instead", "decision", "made"), READ)
 def test_the_row_that_is_read_instead_is_named(
     line: str, instead: str, decision: str, made: str, tmp_path: Path

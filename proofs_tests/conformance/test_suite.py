@@ -289,6 +289,7 @@ def test_causes_block_what_depends_on_them() -> None:
     assert statuses(report.results)["joint/wide"] == Status.FAILED
 
 
+@pytest.mark.deep
 def test_expected_failures_do_not_stand_in_the_way() -> None:
     bug, expected = BUGS["lenient"](), {"joint/wide": "known"}
     only = ["smoke", "joint/wide", "independence/rows-wide"]

@@ -215,6 +215,7 @@ def drafting(
     return step
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("planted", "name", "line"),
     [

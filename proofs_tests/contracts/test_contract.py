@@ -305,6 +305,7 @@ KEPT = np.random.default_rng(5)
 OWN = {"unseeded": np.random.default_rng, "kept": lambda: KEPT}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", OWN)
 def test_randomness_of_its_own_is_a_named_failure(name: str) -> None:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
@@ -426,7 +427,7 @@ def adapted(way: Callable[..., Any], claims: dict[str, Any]) -> Callable[..., An
     return limited(way, claims["batch"]) if "batch" in claims else way
 
 
-@pytest.mark.deep(one_in=16)
+@pytest.mark.deep(one_in=32)
 @pytest.mark.parametrize(("way", "claims"), list(combinations()))
 def test_every_way_to_be_called_passes(way: Callable[..., Any], claims: dict[str, Any]) -> None:
     # A clean sampler fails with probability at most 1e-9; so few trials leave the law open.

@@ -131,6 +131,7 @@ def test_logits_are_probed() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_trees_get_logits_too() -> None:
     def tree(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:

@@ -269,7 +269,7 @@ def test_right_samplers_pass(make: Callable[..., Any]) -> None:
     assert report.counts["passed"] == len(QUICK), report
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize(("make", "bug"), BUGS, ids=lambda one: getattr(one, "__name__", one))
 def test_bugs_of_the_shape_are_found(make: Callable[..., Any], bug: str) -> None:
     only = ("smoke/rows-vary",) if bug.startswith("seed") else LAW
@@ -344,6 +344,7 @@ def test_a_sampler_that_has_nothing_of_a_way_is_not_judged_in_it(id_: str) -> No
     assert other.status == Status.NOT_APPLICABLE
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("recovery", ["race", "inverse"])
 def test_bonus_tokens_that_are_passed_in_are_those_of_the_coins(recovery: Any) -> None:
     @capable(rule="standard", recovery=recovery)
@@ -371,6 +372,7 @@ def test_bonus_tokens_that_are_passed_in_are_those_of_the_coins(recovery: Any) -
     assert report.counts["passed"] == 2, report
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("named", ["generators", "generator", "seeds"])
 def test_each_kind_of_randomness_is_probed_exactly(named: str) -> None:
     torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
@@ -406,6 +408,7 @@ def test_each_kind_of_randomness_is_probed_exactly(named: str) -> None:
     assert report.counts["passed"] == 2, report
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.strata
 @pytest.mark.parametrize("name", ["reference-ragged", "torch-backend-ragged"])
 def test_registered_references_pass(name: str) -> None:

@@ -23,6 +23,7 @@ def moved(by: float) -> Any:
     return sampler
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("tolerance", "status"),
     [(0.0, Status.FAILED), (1e-4, Status.FAILED), (0.01, Status.PASSED), (0.02, Status.PASSED)],

@@ -215,7 +215,7 @@ def test_right_samplers_are_lossless_exactly(uniforms, last):
     assert probed.assumptions == ()
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=32)
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.parametrize(("uniforms", "last"), PAIRS, ids=names(PAIRS))
 def test_planted_bugs_have_their_exact_distance(uniforms, last, bug):
@@ -223,7 +223,7 @@ def test_planted_bugs_have_their_exact_distance(uniforms, last, bug):
     assert probed.total_variation > 0.01
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(("uniforms", "last"), SEARCHED, ids=names(SEARCHED))
 @pytest.mark.parametrize("bug", [None, "residual-is-p"])
 def test_untraced_samplers_are_searched(uniforms, last, bug):
@@ -303,6 +303,7 @@ def test_coins_raced_as_the_reference_does():
     assert {call.name for call in probed.calls} == {"coins.accept", "coins.race"}
 
 
+@pytest.mark.deep
 def test_coins_with_a_planted_bug():
     probed = distance(without_residual, FIXTURES["m"], MUTANTS["residual-is-p"].step)
     assert probed.total_variation > 0.01
@@ -345,6 +346,7 @@ def all_rows_in_torch(p, q, drafts, *, generator=None):
     return tokens, count + 1
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("verify", "way"), [(all_rows, "searched"), (all_rows_in_torch, "traced")]
 )
@@ -745,6 +747,7 @@ UNTRACED = {
 }  # fmt: skip
 
 
+@pytest.mark.deep(one_in=9)
 @pytest.mark.parametrize("name", UNTRACED)
 def test_what_cannot_be_traced_says_why_and_is_searched(name):
     code, why, chance = UNTRACED[name]

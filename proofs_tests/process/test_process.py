@@ -238,6 +238,7 @@ def verify(p, q, drafts, rng):
 ABOUT = """
 
 
+@pytest.mark.deep
 def test_a_program_may_decode_greedily(tmp_path: Path) -> None:
     text = Path(sampler.__file__).read_text().replace('"rule": "standard"', '"greedy": True')
     file = tmp_path / "greedy.py"

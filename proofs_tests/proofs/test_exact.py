@@ -87,7 +87,7 @@ STEPS_AND_CASES = {
 }
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize(("steps", "cases"), STEPS_AND_CASES.values(), ids=STEPS_AND_CASES)
 @given(data=st.data())
 def test_iteration_and_decode_loop_are_lossless(steps, cases, data):
@@ -381,7 +381,7 @@ def test_a_trace_leads_to_the_block_itself_though_a_longer_one_be_likelier():
 STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep(one_in=48)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
 def test_the_shares_of_a_difference_add_up_to_it(entry):
     refuted = 0

@@ -125,6 +125,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     assert message in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unexplained")
 def test_lossy_sampler_is_found_by_several_stages(run) -> None:
     result = run('lossy, algorithm="standard", only=["joint/deep", "joint/eos", "iterations/eos"]')
@@ -193,6 +194,7 @@ class TestExpectedFailures:
         result = self.run(run, pytester, toml, only, "--runxfail")
         result.assert_outcomes(passed=1, failed=1)
 
+    @pytest.mark.deep(one_in=2)
     @pytest.mark.usefixtures("unexplained")
     @pytest.mark.parametrize("sampler", ["lossy", "lossless"])
     def test_expired_entry_fails(self, run, pytester: pytest.Pytester, sampler: str) -> None:
@@ -208,6 +210,7 @@ class TestExpectedFailures:
             ["ERROR: specref: *known.toml, entry 1: *'joint/wied': did you mean 'joint/wide'[?]"]
         )
 
+    @pytest.mark.deep
     @pytest.mark.usefixtures("unexplained")
     def test_entries_may_be_for_one_implementation(self, run, pytester) -> None:
         toml = ENTRY.format(id="joint/wide") + 'implementation = "lossy"'
@@ -257,6 +260,7 @@ def test_wrong_options_end_the_run(run, options: tuple[str, ...], message: str) 
     assert message in result.stderr.str()
 
 
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

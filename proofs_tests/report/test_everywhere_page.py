@@ -31,6 +31,7 @@ def page_of(folder: Path, *words: str) -> tuple[int, str]:
     return result.exit_code, text
 
 
+@pytest.mark.deep
 def test_a_refutation_has_rows_and_a_path(tmp_path: Path) -> None:
     """The least difference is 1/4 in place of 1/8, where the printed rule accepts all drafts."""
     code, text = page_of(tmp_path, "prove", PRINTED, *TWO_TOKENS, "--lookahead", "2")

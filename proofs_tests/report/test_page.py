@@ -337,7 +337,7 @@ PHONES = [("failing", False), ("failing", True), ("zoo", False), ("passing", Tru
 MORE_PHONES = [one for one in product(NAMES, (False, True)) if one not in PHONES]
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("name", "dark"),
     [*PHONES, *(pytest.param(*one, marks=pytest.mark.deep) for one in MORE_PHONES)],

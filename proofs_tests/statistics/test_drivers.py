@@ -172,6 +172,7 @@ def test_a_sampler_that_gives_too_little_or_nonsense(kind: Kind, spoil: Any, par
     assert 1_000 <= report.trials <= 1_500
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("threads", [False, True])
 @every_kind
 def test_a_sampler_that_stops_answering(kind: Kind, threads: bool) -> None:

@@ -85,6 +85,7 @@ def test_eleven_rules_have_closed_forms():
     ]
 
 
+@pytest.mark.deep(one_in=7)
 @pytest.mark.parametrize("algorithm", CASES)
 @given(data=st.data())
 def test_closed_forms_equal_enumeration(algorithm, data):

@@ -24,7 +24,7 @@ from specref.torch_backend import ROOT, Coins, verify, verify_tree
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("rule", [None, *RULES])
 def test_verification_is_one_graph(rule: str | None) -> None:
     function: Callable[..., Any] = verify

@@ -129,7 +129,7 @@ def off(paths: Sequence[Path], generation: Generation, expected: dict[Tokens, fl
     return float(total_variation(law, expected))
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("lookahead", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
@@ -211,6 +211,7 @@ def context_of_another_row(monkeypatch: pytest.MonkeyPatch) -> None:
 BUGS = [keep_rejected, bonus_from_the_row_before, declares_other_laws, context_of_another_row]
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_paths_reject(
     monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]

@@ -193,6 +193,7 @@ class FedForever:
         self.rows = [self.rows[row] for row in rows]
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", ["standard", "union", "tli", "slem"])
 def test_drafts_for_finished_rows_change_no_text(
     monkeypatch: pytest.MonkeyPatch, method: str

@@ -56,7 +56,7 @@ def padded(names: str, method: str, rows: int, **options: Any) -> tuple[Generati
     return found, target, len(tokenizer)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("method", TWO)
 @pytest.mark.parametrize("names", PAIRS)
 def test_padding_rows_are_ordinary_tokens(names: str, method: str) -> None:
@@ -83,6 +83,7 @@ def surprise(texts: Generation, target: PreTrainedModel, known: int) -> float:
 ROWS, BOUND = 40, 6  # a normal variable is further away once in 5e8
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", TWO)
 def test_padding_rows_are_as_frequent_as_the_target_says(method: str) -> None:
     found = padded("byte fallback from byte level", method, ROWS, max_new_tokens=12)

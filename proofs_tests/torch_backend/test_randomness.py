@@ -148,6 +148,7 @@ def site_ignored(seeds, iteration, site, count):
     return uniforms(seeds, iteration, 0, count)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("draw", "where"),
     [

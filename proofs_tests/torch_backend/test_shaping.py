@@ -198,6 +198,7 @@ def shares(law: Tensor) -> Tensor:
     return torch.diff(ends, prepend=torch.zeros(1, dtype=torch.float64))
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_declared_law_is_the_sampled_law(dtype: torch.dtype) -> None:
     for row in some_logits(20, dtype):

@@ -14,6 +14,7 @@ from specref.torch_backend import Generation, Iteration, generate
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("method", ["standard", "union", "slem"])
 def test_figures_are_those_of_the_definitions(method: str) -> None:
     found = generate(

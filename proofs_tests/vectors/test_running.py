@@ -308,6 +308,7 @@ def bonus_alone(target_probs, draft_probs, draft_tokens, *, rng):
     return tokens, np.array([1])
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("implementation", "options"),
     [(verify, {}), (bonus_alone, {}), (stuck_in_two_places, {"timeout": 0.3})],

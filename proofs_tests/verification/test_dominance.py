@@ -54,7 +54,7 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=18)
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [
@@ -158,6 +158,7 @@ def test_open_is_said() -> None:
     assert sentence("block", "standard", answer.found).startswith("open for")
 
 
+@pytest.mark.deep
 def test_a_lossy_rule_is_called_so_before_what_it_accepts() -> None:
     def lossy(target: Model, drafter: Model, context: Any, lookahead: int, chance: Chance) -> Any:
         return (chance.draw(drafter.next_token(context), "draw"),)

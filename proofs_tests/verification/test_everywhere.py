@@ -152,7 +152,7 @@ SLOW = ("k-seq-with-rho-1",)
 """Seconds, where most take tenths."""
 
 
-@pytest.mark.deep(one_in=80)
+@pytest.mark.deep(one_in=240)
 @pytest.mark.parametrize(
     "entry",
     [pytest.param(one, id=one.id, marks=[pytest.mark.deep] * (one.id in SLOW)) for one in STEPS],
@@ -220,7 +220,7 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     assert answers[1].note == STOPPED
 
 
-@pytest.mark.deep(one_in=60)
+@pytest.mark.deep(one_in=120)
 @pytest.mark.parametrize("name", WAYS)
 def test_proofs_take_what_is_on_record(name: str) -> None:
     """One seed gives one result, and the same way to it."""

@@ -167,7 +167,7 @@ def test_other_rows_are_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed[1] != rows
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=24)
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )

@@ -282,6 +282,7 @@ def two_threads(target, drafter, context, lookahead, chance):
     return (drawn[0],)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     "step",
     [

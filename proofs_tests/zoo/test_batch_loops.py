@@ -69,7 +69,7 @@ SHOWN: Mapping[str, set[str]] = {
 """Mutants that need a situation, and the cases that have it."""
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda one: one.id)
 def test_mutants_are_lossy_in_their_situation_alone(entry: Entry) -> None:
     loop = entry.generate_batch
@@ -81,6 +81,7 @@ def test_mutants_are_lossy_in_their_situation_alone(entry: Entry) -> None:
     assert shown == SHOWN.get(entry.id, shown)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("entry", CONTROLS, ids=lambda one: one.id)
 def test_controls_are_lossless_and_not_the_clean_loop(entry: Entry) -> None:
     loop = entry.generate_batch

@@ -123,6 +123,7 @@ def test_controls_are_lossless(matrix: Matrix) -> None:
     assert not any(any(matrix[entry.id].values()) for entry in controls)
 
 
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("kind", [one for one in KINDS if one != "standard"])
 def test_mutants_of_a_kind_have_different_laws(kind: str) -> None:
     mutants = [entry for entry in KINDS[kind] if not entry.lossless]
@@ -142,7 +143,7 @@ def test_total_variation_is_that_of_the_proof(algorithm: str, matrix: Matrix) ->
         assert proof.total_variation == found[name], entry.id
 
 
-@pytest.mark.deep(one_in=10)
+@pytest.mark.deep(one_in=30)
 @pytest.mark.parametrize(("kind", "name"), ON_PAIRS)
 def test_floats_give_the_same_laws(kind: str, name: str) -> None:
     f = pairs_of(kind)[name]
@@ -247,7 +248,7 @@ def proved(entry: Entry, f: ExactFixture) -> Probability:
     return proof.total_variation
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=20)
 @pytest.mark.parametrize("entry", PINNED, ids=named)
 def test_a_mutant_is_lossy_by_its_exact_distances(entry: Entry) -> None:
     """Irrational ones to 1e-12, where rounding is at most 1e-15."""

@@ -90,6 +90,7 @@ def test_every_entry_is_judged_as_one_thing() -> None:
     assert stages == set(get_args(Stage))
 
 
+@pytest.mark.deep(one_in=5)
 @pytest.mark.parametrize("entry", OPERATORS.values(), ids=OPERATORS)
 def test_parameters_in_the_verifier_are_lossy_on_every_fixture(entry: Entry) -> None:
     found = {name: total_variation_on(entry, fixture) for name, fixture in FIXTURES.items()}
@@ -392,6 +393,7 @@ def test_printed_algorithm_5_crashes_on_a_perfect_drafter(lookahead: int) -> Non
         perfect.output(printed.algorithm_5)
 
 
+@pytest.mark.deep(one_in=10)
 @pytest.mark.parametrize(
     "name",
     [

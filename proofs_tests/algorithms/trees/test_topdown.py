@@ -57,7 +57,7 @@ def test_decode_loops_are_lossless(rule, case):
     assert looped(RULES[rule], case, length=3)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proof_refutes_bugs(bug, counterexample):
     step = partial(BUGS[bug], branching=(2, 1))

@@ -168,7 +168,7 @@ KEPT = {draft: {(draft, x) for x in POSSIBLE} for draft in (1, 3)}
 NOT_KEPT = {(x, -1) for x in POSSIBLE}
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("case", "rule", "allowed"),
     [

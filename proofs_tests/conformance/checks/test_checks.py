@@ -272,7 +272,7 @@ def test_every_check_has_a_bug_that_it_fails() -> None:
     assert {one.id for one in CHECKS} >= set(KILLERS)
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep(one_in=24)
 @pytest.mark.parametrize("id_", KILLERS)
 def test_a_check_fails_its_bug(id_: str) -> None:
     contract, bug = KILLERS[id_]
@@ -541,6 +541,7 @@ def test_steps_that_do_not_compute_with_all_rows_are_not_exercised(step: Ask, re
     assert reason in result.message
 
 
+@pytest.mark.deep
 def test_a_bug_in_a_corner_is_refuted_with_rows_and_a_right_step_is_proved() -> None:
     step = PLANTED["two corners"].step
     assert asked("joint/exact", step, contract=S).status == Status.PASSED

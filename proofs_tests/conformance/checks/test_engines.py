@@ -493,6 +493,7 @@ def test_a_run_says_beforehand_how_long_it_will_take(monkeypatch: pytest.MonkeyP
         assert estimated_seconds(*prepare(engine(slow, **known), given)) == expected
 
 
+@pytest.mark.deep
 def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:
     for known in ({}, WITHOUT):
         short = engine(Speculating(lookahead=1), tokens=2, **known)  # few texts show much

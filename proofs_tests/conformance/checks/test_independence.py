@@ -166,7 +166,7 @@ SHARING = {
 }
 
 
-@pytest.mark.deep(one_in=5)
+@pytest.mark.deep(one_in=15)
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
     sharing, message = SHARING[name]
@@ -212,6 +212,7 @@ def test_a_wrong_law_is_not_called_dependence(bug: Any) -> None:
     assert result(triggered(bug, always)).status == Status.PASSED
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("drafts", [1, 2])
 def test_a_wrong_law_of_rows_of_some_length_is_not_called_dependence(drafts: int) -> None:
     def rejecting(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

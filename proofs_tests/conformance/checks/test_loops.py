@@ -84,7 +84,7 @@ def judged(function: Any, *only: str, **options: Any) -> Report:
     return check(function, contract=GENERATE_BATCH, only=list(only), **options)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=28)
 @pytest.mark.parametrize("name", KILLERS)
 def test_a_mutant_fails_the_stratum_of_its_situation(name: str) -> None:
     id_, when = KILLERS[name]
@@ -96,13 +96,14 @@ def test_a_mutant_fails_the_stratum_of_its_situation(name: str) -> None:
     assert summarize(report).headline.split(":")[0].endswith(when)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_blocks")
 def test_rows_that_share_random_numbers_depend_on_each_other() -> None:
     report = judged(LOOPS["loop-rows-share-random-numbers"], "end-to-end/eos", trials=1_800)
     assert [one.finding for one in report.failures] == ["dependent blocks"]
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str) -> None:
     report = judged(RIGHT[name], "smoke", "replay", *ONE_BY_ONE, trials=TOKENS)

@@ -69,6 +69,7 @@ def results(sampler: Callable[..., Any]) -> dict[str, Any]:
     return {result.id: result for result in check(sampler, only=EXACT).results}
 
 
+@pytest.mark.deep
 def test_the_law_of_a_lossless_sampler_is_exact() -> None:
     for result in results(verify).values():
         assert result.status == Status.PASSED
@@ -279,6 +280,7 @@ def outcomes(sampler: Callable[..., Any], contract: str) -> dict[str, Any]:
     return {one.id: one for one in check(sampler, contract=contract, only=only).results}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("contract", "lossless"), [("step", stepping), ("generate", looping)])
 def test_the_law_of_a_lossless_step_or_loop_is_exact(contract: str, lossless: Any) -> None:
     found = outcomes(lossless(right), contract)
@@ -288,7 +290,7 @@ def test_the_law_of_a_lossless_step_or_loop_is_exact(contract: str, lossless: An
         assert result.evidence["total_variation"] < 1e-9
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize(
     ("contract", "id_"),
     [*(("step", id_) for id_ in OF_STEPS), *(("generate", id_) for id_ in OF_TEXTS)],
@@ -342,6 +344,7 @@ class Greedy:
         return int(np.argmax(p)) if left else int(self.rng.choice(size, p=p))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("contract", "lossless"), [("step", stepping), ("generate", looping)])
 def test_a_residual_has_more_than_one_token(contract: str, lossless: Any) -> None:
     """(p - q)+ is (0, 1/8, 1/4) at one place: 1/3 and 2/3."""

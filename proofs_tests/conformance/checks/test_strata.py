@@ -132,7 +132,7 @@ def test_every_stratum_has_a_bug_that_it_fails():
     assert set(CONTRACT_OF) == known
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=32)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_stratum_fails_a_bug_that_acts_there(name):
     result = one_stratum(name, planted(CONTRACT_OF[name], *FOUND[name]))

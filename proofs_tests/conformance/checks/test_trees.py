@@ -305,7 +305,7 @@ def test_the_sampler_of_the_docs_passes() -> None:
     assert set(statuses(report).values()) == {"passed"}
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize(
     ("old", "new", "killer"),

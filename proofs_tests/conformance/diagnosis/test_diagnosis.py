@@ -156,7 +156,7 @@ def test_few_blocks_are_not_enough_to_say_that_a_bug_fits():
     assert "Fewer than 20,000 blocks are too few to say that it fits." in str(diagnosis)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=14)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_lossless_look_alikes_are_not_called_bugs(name):
     cases = observe(CONTROLS[name].step, 20_000, seed=6)

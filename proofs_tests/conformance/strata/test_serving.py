@@ -86,7 +86,7 @@ BEFORE = {
 }
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", VERIFIERS)
 def test_a_situation_finds_a_bug_that_the_one_like_it_does_not(name: str) -> None:
     lossy = VERIFIERS[name]

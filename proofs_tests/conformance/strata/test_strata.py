@@ -385,6 +385,7 @@ def test_an_answer_that_a_later_call_changes_is_a_broken_contract():
     assert "a later call changed the answer of an earlier one" in result.message
 
 
+@pytest.mark.deep
 def test_a_row_is_judged_whatever_chunks_the_sampler_takes():
     verify = capable(batch=2)(triggered(BUGS["residual-is-p"], SITUATIONS["one-draft"]))
     assert one_stratum("one-draft", verify).status == Status.FAILED

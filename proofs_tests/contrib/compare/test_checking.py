@@ -90,6 +90,7 @@ def test_a_lossy_server_is_found_before_all_texts_have_come(check, tmp_path):
     assert 3 * 30 <= len((tmp_path / "texts" / "on.jsonl").read_text().splitlines()) < 3 * 240
 
 
+@pytest.mark.deep
 def test_looks_share_alpha_and_say_what_is_found_so_far(check, tmp_path):
     report = tmp_path / "report.json"
     with serving() as url:
@@ -115,6 +116,7 @@ def test_looks_share_alpha_and_say_what_is_found_so_far(check, tmp_path):
     assert "lossy with probability 1e-09 at most: 3 looks (after 25, 50 and 100 texts" in told
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("answers", [100, 250])
 def test_a_run_that_a_server_ends_says_so_in_its_verdict(check, answers):
     with serving(fail=[403] + [200] * answers) as url:
@@ -129,6 +131,7 @@ def test_a_run_that_a_server_ends_says_so_in_its_verdict(check, answers):
         assert "STOPPED after 25 of 100 texts of each prompt: a request failed; the same" in told
 
 
+@pytest.mark.deep
 def test_an_interrupted_run_has_the_verdict_of_its_last_look(check, tmp_path, monkeypatch):
     report, send, sent = tmp_path / "report.json", client.Request.send, []
 

@@ -48,6 +48,7 @@ def plain(tmp_path_factory, collected):
     return path
 
 
+@pytest.mark.deep
 def test_the_rule_itself_is_not_called_lossy(tmp_path, plain, collected):
     with serving() as url:
         path, result = collected(tmp_path, "spec.jsonl", url)
@@ -58,7 +59,7 @@ def test_the_rule_itself_is_not_called_lossy(tmp_path, plain, collected):
     assert "agree within" in result.output
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(tmp_path, plain, bug, collected):
     with serving(bug) as url:

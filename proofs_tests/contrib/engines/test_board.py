@@ -180,7 +180,7 @@ def test_what_prints_without_end_is_a_row(bad: Any, monkeypatch: pytest.MonkeyPa
     assert len(row.evidence) < 2 * board.LONGEST
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "host"), [("downloading", "weights.example.org"), ("loading", "192.0.2.1")]
 )
@@ -296,6 +296,7 @@ def test_engines_are_installed_judged_and_deleted(
     assert not [*scratch.iterdir()]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("script", "verdict", "evidence"),
     [

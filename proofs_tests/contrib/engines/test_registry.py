@@ -169,7 +169,7 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     return install
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("function", [rejection_sample, rejection_sample_of_logits])
 def test_vllm_is_handed_what_its_function_takes(function: Any, vllm: Any) -> None:
     """The adapter, with a function that is right: 3,000 trials find a distance of 0.1.

@@ -776,7 +776,7 @@ def spec_tree(moved: bool = True) -> type:
     return SpecTree
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("moved", [True, False])
 def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
     widths = Counter[int]()
@@ -1029,6 +1029,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("line", "code"), [("", 0), ("    p[x] = 0", 1)])
 def test_trees_are_handed_over_as_paths(line: str, code: int, clone: Path) -> None:
     (clone / "helpers.py").write_text(

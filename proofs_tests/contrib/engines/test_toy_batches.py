@@ -29,6 +29,7 @@ def judged(function: Any, *only: str) -> Report:
     return check(function, contract="generate-batch", only=only, trials=700)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str) -> None:
     report = judged(RIGHT[name](), "smoke", "replay", "strata/batch-all")
@@ -46,6 +47,7 @@ def judged_greedily(function: Any) -> Report:
     return check(function, contract="generate-batch", greedy=True, only=[only])
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", GREEDY)
 def test_greedy_batches_are_the_targets_own_texts(name: str) -> None:
     report = judged_greedily(GREEDY[name]())

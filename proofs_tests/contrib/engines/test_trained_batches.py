@@ -102,6 +102,7 @@ GREEDY: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str, pair: Pair) -> None:
     report = judged(RIGHT[name](pair.models.__getitem__), pair)
@@ -128,6 +129,7 @@ def changed_rows(pair: Pair) -> int:
     return sum(not list(a) == list(b) == list(c) for a, b, c in three)
 
 
+@pytest.mark.deep
 def test_rows_are_the_same_in_another_order_and_alone(pair: Pair) -> None:
     assert changed_rows(pair) == 0
 

@@ -27,6 +27,7 @@ def texts(engine: Engine, mode: str, seeds: Sequence[int] = range(8)) -> list[Te
     return [read_text(ask(prompt, 6, seed), engine, 6) for seed in seeds]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("path", "law"), [
     ("sd", "lookback"), ("pld", "lookback"), ("tli", "two-vocabularies"),
 ])  # fmt: skip
@@ -69,6 +70,7 @@ def test_top_p_leaves_out_what_its_law_leaves_out() -> None:
                 assert engine.law.next_token(before)[token] > 0
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("size", [300, 280], ids=["one vocabulary", "two"])
 def test_two_folders_are_an_engine(size: int, tmp_path: Path) -> None:
     target = save(tmp_path / "target", 300, 1)

@@ -126,7 +126,7 @@ def test_rows_without_a_shared_token_win_nothing():
     assert tally.gained == wanted.gained
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("towards", ["q", BET_BUGS[0], BET_BUGS[2]])
 def test_a_mixture_that_is_detected_is_found_when_planted(towards):
     """The declared reach is kept by texts of that mixture; nine in ten, at twice the tokens."""

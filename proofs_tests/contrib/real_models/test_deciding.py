@@ -33,6 +33,7 @@ def judged(pairs, method, planted=None, setting=PLAIN):
     return tally
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", ["residual is p", "bonus from q", "row before", "lenient"])
 def test_bugs_of_the_rule_decide_otherwise(pairs, bug):
     assert judged(pairs, "standard", BUGS[bug]()).decided.unexplained > 0

@@ -95,6 +95,7 @@ BUGGY = [(method, bug) for method, bugs in BUGS_OF.items() for bug in bugs]
 FEW = {("tli", "permuted head"), ("standard", "row before"), ("block", "first failure")}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("method", "bug"),
     [pytest.param(*one, marks=() if one in FEW else pytest.mark.deep) for one in BUGGY],
@@ -117,6 +118,7 @@ def test_a_profile_says_which_bugs_are_planted():
         assert {case.method for case in cases if case.bug} == hosts
 
 
+@pytest.mark.deep
 def test_wrong_acceptance_is_noticed(pairs, tmp_path):
     """A quarter of the drafts accepted unseen, judged as if it were the rule."""
     pair = pairs["two"]

@@ -120,6 +120,7 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert written.endswith("Missed: none.\n")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("trigger", "bug", "killer"),
     [

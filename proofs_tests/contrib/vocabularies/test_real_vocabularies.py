@@ -296,6 +296,7 @@ def test_duplicate_bytes_are_refused_or_merged() -> None:
 SIZES = {"qwen2": 151_646, "llama-3.1": 128_256, "mixtral-8x22b": 32_768, "vicuna": 32_000}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", [*SIZES, "gpt2"])
 def test_published_sizes(name: str) -> None:
     assert len(had(name)) == {**SIZES, "gpt2": 50_257}[name]

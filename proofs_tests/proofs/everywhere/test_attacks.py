@@ -17,7 +17,7 @@ def outcome(name: str) -> str:
     return {"lossless": "proved"}.get(found.verdict, found.verdict)
 
 
-@pytest.mark.deep(one_in=24)
+@pytest.mark.deep(one_in=96)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_comes_of_it(name: str) -> None:
     assert outcome(name) == ATTACKS[name].comes

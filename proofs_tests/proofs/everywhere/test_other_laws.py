@@ -59,7 +59,7 @@ def test_a_rule_is_proved_against_its_own_law_and_refuted_against_another(law) -
     assert is_lossless_everywhere(verified_against(law), "ab").verdict == "lossy"
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("law", [sharp, likeliest])
 def test_a_bug_on_few_rows_is_found_and_its_distance_is_that_of_the_law(law) -> None:
     step = verified_against(law, but=lambda p: 314 < 1000 * p[0] < 315)

@@ -51,7 +51,7 @@ def outcome(name: str) -> str:
     return {"lossless": "proved"}.get(found.verdict, found.verdict)
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep(one_in=36)
 @needs_split
 @pytest.mark.parametrize("name", STATES)
 def test_what_comes_of_state(name: str) -> None:
@@ -215,7 +215,7 @@ def by_generator() -> Step:
     return later(lambda target: next(turns))
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("make", [by_counter, by_generator])
 def test_a_rule_that_is_wrong_after_hundreds_of_calls_is_refused(make: Callable[[], Step]) -> None:
     with pytest.raises((OutsideChanceError, NotForAllError)):

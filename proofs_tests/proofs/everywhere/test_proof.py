@@ -70,6 +70,7 @@ def test_published_rules_that_are_lossy_have_a_witness(step) -> None:
     assert not found.witness.proof
 
 
+@pytest.mark.deep
 def test_eos_ends_outcomes() -> None:
     ending = Vocabulary("a$", eos="$")
     assert is_lossless_everywhere(standard.step, ending, lookahead=2, budget=60)
@@ -129,6 +130,7 @@ def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
     assert ATTACKS["division"].step is vectorised
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("raising", "wrong", "said"),
     [(True, True, "lossy, or raises, at"), (True, False, "raises at"), (False, True, "lossy at")],
@@ -146,6 +148,7 @@ def test_a_verdict_says_raises_of_regions_that_raise_alone(
     assert sentence(found).startswith(f"{said} some rows of {found.lossy} of ")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("limit", "regions", "paths"), [(-1, 2, 4), (Fraction(9, 10), 4, 6)])
 def test_regions_and_paths_are_counted_lossy_ones_too(limit, regions: int, paths: int) -> None:
     """For each of two outcomes: where q is drawn from, and where p is, if it ever is."""
@@ -171,6 +174,7 @@ def with_errors_that_cancel(first, second):
     return step
 
 
+@pytest.mark.deep
 def test_claims_of_beginnings_are_added_up_only_where_all_hold() -> None:
     """Each half is wrong on rows of its own; where both are, or neither, the rule is lossless."""
 
@@ -331,6 +335,7 @@ def test_where_a_rule_refuses_numbers_is_told_from_a_process_too() -> None:
     assert "converts" in [frame.name for frame in refused.value.stack]
 
 
+@pytest.mark.deep
 def test_rows_at_which_a_lossy_rule_is_right() -> None:
     step = in_a_corner(lambda target, chance: (0,))
     found = is_lossless_everywhere(step, "ab")

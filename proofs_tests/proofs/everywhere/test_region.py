@@ -223,7 +223,7 @@ def region_at(
     return region, chart, weight, told
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_where_the_conditions_hold_it_runs_as_at_the_sample(program: Callable[..., Told]) -> None:
     assert_runs_as_at_samples(program)

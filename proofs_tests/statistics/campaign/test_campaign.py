@@ -195,6 +195,7 @@ def watched(law: Law, looks: Array, rng: np.random.Generator) -> tuple[bool, flo
     return accused, campaign.peak
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("fixture", BIG)
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_no_lossless_rule_is_accused(name: str, fixture: str) -> None:
@@ -506,6 +507,7 @@ def impossible_share(law: Mapping[TracedBlock, float], fixture: str) -> float:
     return sum(law[outcomes[row]] for row in wrong)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_no_trace_of_standard_decoding_is_impossible(fixture: str) -> None:
     for step in (standard.step, CONTROLS["ratio-without-min"].step, CONTROLS["no-bonus"].step):

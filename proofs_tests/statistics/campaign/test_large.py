@@ -77,7 +77,7 @@ def tokens_until_lossy(sampler: Sampler, limit: int, rng: np.random.Generator) -
     return limit + 1
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     "sampler", [residual_is_p, argmax_draft, always_accept, shortlisted_draft]
 )

@@ -310,6 +310,7 @@ def test_the_estimate_of_exact_frequencies_is_the_exact_distance(fixture: str) -
     assert checked >= 30
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("trials", [50, 2_000])
 def test_the_interval_covers_the_exact_distance(trials: int) -> None:
     outside, runs = 0, 0

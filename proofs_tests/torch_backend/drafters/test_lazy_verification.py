@@ -117,6 +117,7 @@ def test_proposals_are_refused() -> None:
     assert sum(compared(random_pair(seed), softmax, 1, seed)[2] for seed in range(4)) > 0
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", [b for b in BUGS if b is not text_kept], ids=lambda b: b.__name__)
 def test_the_same_coins_reject(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)

@@ -50,6 +50,7 @@ def target(context: Sequence[int]) -> Tensor:
     return table_law(context, len(TARGET), seed=1)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("shape", [softmax, sharp], ids=["softmax", "shaped"])
 @pytest.mark.parametrize("kind", DRAFTERS)
 def test_declared_laws_are_sampled_and_blocks_are_the_targets(

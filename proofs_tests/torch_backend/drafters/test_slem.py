@@ -253,6 +253,7 @@ def proposals(context: Sequence[int]) -> set[tuple[int, ...]]:
     return {tuple(t for t in row if t != NO_DRAFT) for row in drafts.tokens.tolist()}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("context", [[0, 1], [2], [0, 1, 2]])
 def test_blocks_are_the_targets(context: list[int]) -> None:
     found = proposals(context)

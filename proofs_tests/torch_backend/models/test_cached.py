@@ -39,6 +39,7 @@ def test_equals_the_model_in_float32(model: PreTrainedModel, kind: str, use_cach
     assert Walk(model, 4, seed=4, use_cache=use_cache).run(40) < MARGIN[torch.float32]
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("rows", [1, 5])
 def test_equals_the_model_in_float64(model: PreTrainedModel, rows: int) -> None:
     """With scaled dot-product attention; eager attention takes its softmax in float32."""

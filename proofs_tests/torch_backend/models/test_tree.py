@@ -161,7 +161,7 @@ def test_certain_drafts_have_the_law_of_the_algorithm(rule: str) -> None:
     assert all(map(torch.equal, *both))
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = planted(bug, monkeypatch.setattr)

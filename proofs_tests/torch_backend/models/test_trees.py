@@ -28,6 +28,7 @@ def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     return MODELS[request.param]().double()
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_every_node_is_its_path(model: PreTrainedModel, rows: int, use_cache: bool) -> None:
@@ -37,6 +38,7 @@ def test_every_node_is_its_path(model: PreTrainedModel, rows: int, use_cache: bo
     assert walk.model.begin(walk.contexts).dtype == torch.float64
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("kind", ["sdpa", "eager"])
 def test_in_float32(model: PreTrainedModel, kind: str) -> None:
     model.float().set_attn_implementation(kind)

@@ -113,6 +113,7 @@ def test_blocks_have_the_law_of_the_algorithm(name: str) -> None:
     assert list(differences(name, places(name))) == []
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("name", "lookahead"), [("standard", 4), ("union", 3), ("slem", 3)])
 def test_longer_blocks_have_the_law_of_the_algorithm(name: str, lookahead: int) -> None:
     small = [pair for pair in pairs(name) if len(pair.target.vocabulary) <= 3][:6]
