@@ -1,4 +1,4 @@
-"""The exact law of one and two drafts before anything is sampled, in a copy of this process.
+"""The exact laws by numbers of drafts before anything is sampled, in a copy of this process.
 
 A sampler may keep random numbers from call to call. Those that it is handed while it is probed
 must not come back later, so the probe runs in a fork, whose end they do not survive.
@@ -19,7 +19,7 @@ from typing import TypeVar
 from specref.conformance.checks.check import DRAFTS, Check
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import ExactLaw, Judge
-from specref.conformance.status import FIRST, CheckResult, Stage
+from specref.conformance.status import FIRST, CheckResult, Stage, drafts_of
 
 Result = TypeVar("Result")
 LONGEST = 30.0
@@ -28,9 +28,10 @@ READ = 1 << 16
 
 
 def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], bool]:
-    """The checks, with the exact laws that are worked out first after those of smoke.
+    """The checks, with exact laws of drafts after those of smoke: of one draft and two, then more.
 
-    Where the run has a time limit, they come before those of smoke that draw, the shortest first.
+    Where the run has a time limit, those of one and two alone come first, before the checks of
+    smoke that draw, the shortest first.
 
     They stay where they are, and the second value is False, where the process cannot be copied,
     or the code draws elsewhere.
@@ -39,16 +40,17 @@ def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], b
     copied = hasattr(os, "fork") and claims.device == "cpu" and not sent_as_text(judge)
     if not copied or claims.greedy or not isinstance(judge.contract, DRAFTS):
         return tuple(asked), False
-    first = [one for one in asked if one.id in FIRST]
-    others = [one for one in asked if one.id not in FIRST]
     limited = judge.options.time_limit is not None
+    first = [one for one in asked if one.id in FIRST]
+    more = [] if limited else [one for one in asked if drafts_of(one.id) and one not in first]
+    others = [one for one in asked if one not in (*first, *more)]
     if limited:
         first.sort(key=lambda one: FIRST.index(one.id))
     draws = (
         n for n, one in enumerate(others) if one.stage != Stage.SMOKE or (limited and one.law)
     )
     after = next(draws, len(others))
-    return (*others[:after], *first, *others[after:]), True
+    return (*others[:after], *first, *more, *others[after:]), True
 
 
 def ahead_of_samples(one: Check, judge: Judge) -> CheckResult:

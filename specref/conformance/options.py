@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Profile: TypeAlias = Literal["quick", "standard", "thorough", "smoke"]
 LONGER = (
-    *(f"joint/probed-{n}-drafts" for n in (4, 6, 7, 8, 9)),
+    *(f"joint/probed-{n}-drafts" for n in (3, 4, 6, 7, 8, 9, 33)),
     *(f"joint/probed-vocabulary-{size}" for size in ("32k", "128k")),
 )
 """Exact laws that the profile smoke leaves out: of a sampler in torch they take longer than all

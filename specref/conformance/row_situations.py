@@ -124,6 +124,17 @@ SITUATIONS = (
 )  # fmt: skip
 
 
+BETWEEN = (
+    _with("between", "in rows between two others", "between", before=2, after=2),
+    _with(
+        "between-long", "in rows between two with more drafts", "between long", before=3, after=3,
+    ),
+    _with(
+        "between-uneven", "in rows after one with fewer drafts and before one with more",
+        "between short long", before=1, after=3,
+    ),
+)  # fmt: skip
+"""Of three rows: tried where two do not show what is wrong."""
 LAST_ROW, FIRST_ROW = "second-row", "first-row"
 """A row that is the last of its call, and one that is the first: alone, a row is both."""
 LENGTHS = frozenset({"short", "long"})

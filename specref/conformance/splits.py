@@ -6,7 +6,6 @@ temperature. What is wrong there, and right with less, is what the sampler is wr
 random numbers cannot be intercepted, the blocks are drawn, and compared with those of the rule.
 """
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.report import Report
 from specref.conformance.row_situations import (
     ALONE,
+    BETWEEN,
     COOLER,
     FIRST_ROW,
     HOTTER,
@@ -45,7 +45,7 @@ from specref.conformance.row_situations import (
     with_one_draft,
 )
 from specref.conformance.seeding import seeded_in
-from specref.conformance.status import FIRST, CheckResult, Finding, Status
+from specref.conformance.status import FIRST, CheckResult, Finding, Status, drafts_of
 from specref.conformance.summary import shown_first
 from specref.conformance.time_limit import EXPLAINED
 from specref.conformance.wrong_decision import (
@@ -283,24 +283,16 @@ def by_lookahead(results: Iterable[CheckResult], shown: str) -> dict[str, Any]:
     laws = {
         count: one.status
         for one in results
-        if (count := lookahead_of(one.id)) and one.status in (Status.PASSED, Status.FAILED)
+        if (count := drafts_of(one.id)) and one.status in (Status.PASSED, Status.FAILED)
     }
     wrong = sorted(count for count, status in laws.items() if status == Status.FAILED)
     right = sorted(count for count, status in laws.items() if status == Status.PASSED)
-    if shown in FIRST or not (lookahead_of(shown) and wrong and right) or right[0] > wrong[0]:
+    if shown in FIRST or not (drafts_of(shown) and wrong and right) or right[0] > wrong[0]:
         return {}
     below, above = ([x for x in right if (x < wrong[0]) is side] for side in (True, False))
     also = f"; and with {listed(above)}, of which others may be refused" if above else ""
     text = f"only with {listed(wrong)} drafts (right with {listed(below)}{also})"
     return {"text": text, "wrong": [], "right": [], "lookaheads": wrong}
-
-
-def lookahead_of(id_: str) -> int:
-    """The drafts of an exact law; 0 if it is of something else."""
-    if id_ == FIRST[1]:
-        return 2
-    found = re.fullmatch(r"joint/probed-(\d+)-drafts?", id_)
-    return int(found[1]) if found else 0
 
 
 def listed(counts: Sequence[int]) -> str:
@@ -350,6 +342,9 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
         if one not in wrong and not says_nothing(one, found) and not is_part(one, found):
             found.append(tried(one, judge, until, most))
     found += [two_rows(judge, until)] if together else []
+    for one in BETWEEN:
+        if not any(each.wrong for each in found) and possible(one, judge, of_one_row):
+            found.append(tried(one, judge, until, most))
     split = told(found, judge, until)
     if not split.wrong and of_one_row:  # a bug of the fixture alone
         return Split("")

@@ -1,5 +1,6 @@
 """Statuses, stages and findings of checks, what these mean, and the results of checks."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
 """The earlier stages whose failures leave nothing to judge in a stage."""
 FIRST = ("joint/probed-1-draft", "joint/probed")
 """Exact laws that are worked out before anything is sampled: of one and of two drafts."""
+OF_DRAFTS = re.compile(r"joint/probed(?:-(\d+)-drafts?)?")
+"""The exact laws by the number of drafts; one that names none is of two."""
 AFTER_EXACT = (Stage.SMOKE, Stage.REPLAY, Stage.BOUNDARY)
 """Stages that say more where an exact law has shown that the sampler is lossy."""
 
@@ -146,20 +149,35 @@ def counted(results: Iterable[CheckResult]) -> dict[str, int]:
     return {str(status): counts[str(status)] for status in Status}
 
 
-def settled_by(stage: Stage, before: Iterable[CheckResult]) -> str | None:
-    """The id of the exact check that leaves nothing to sample in a stage, if there is one.
+def drafts_of(id_: str) -> int:
+    """The drafts of an exact law; 0 if it is of something else.
+
+    Examples
+    --------
+    >>> drafts_of("joint/probed-7-drafts"), drafts_of("joint/probed"), drafts_of("joint/wide")
+    (7, 2, 0)
+    """
+    found = OF_DRAFTS.fullmatch(id_)
+    return int(found[1] or 2) if found else 0
+
+
+def settled_by(id_: str, before: Iterable[CheckResult]) -> str | None:
+    """The id of the exact check that leaves nothing to do for another, if there is one.
+
+    After a wrong law of one draft or two no other is worked out; after any, nothing is sampled.
 
     Examples
     --------
     >>> numbers = {"total_variation": 0.1, "error_bound": 0.0}
     >>> off = CheckResult(FIRST[1], Stage.JOINT, Status.FAILED, "", numbers, 0.1, Finding.LAW)
-    >>> settled_by(Stage.STRATA, [off]), settled_by(Stage.BOUNDARY, [off])
+    >>> settled_by("joint/wide", [off]), settled_by("boundary/zero-coin", [off])
     ('joint/probed', None)
     """
-    if stage in AFTER_EXACT:
+    if id_ in FIRST or Stage(id_.split("/")[0]) in AFTER_EXACT:
         return None
-    failed = (one for one in before if one.id in FIRST and one.status == Status.FAILED)
-    return next((one.id for one in failed if one.exact and one.lossy), None)
+    failed = (one for one in before if one.status == Status.FAILED and one.exact and one.lossy)
+    laws = (one.id for one in failed if drafts_of(one.id))
+    return next((law for law in laws if law in FIRST or not drafts_of(id_)), None)
 
 
 def blocker(stage: Stage, before: Iterable[CheckResult]) -> str | None:

@@ -31,6 +31,7 @@ from specref.conformance.status import (
     Stage,
     Status,
     blocker,
+    drafts_of,
     settled_by,
 )
 from specref.conformance.time_limit import EXPLAINED, LateError, TimeLimit, at_most
@@ -94,7 +95,7 @@ def run_checks(
                 ahead.send(results)
             judge.seconds = clock.share(len(results), judge.limit.left())
             run: Callable[[Check], CheckResult] = ahead.result if ahead else here
-            if copied and one.id in FIRST:
+            if copied and (one.id in FIRST or (not ahead and drafts_of(one.id))):
                 run = partial(ahead_of_samples, judge=judge)
             result = _instead(one, judge, results if options.blocking else [], run)
             drawn = judge.seconds if clock.draws(len(results)) else None
@@ -246,7 +247,7 @@ def _instead(
     """The result of a check that others block, or settle; None if it is to be run."""
     if not one.is_for(judge.contract) or (one.law and judge.capabilities.greedy):
         return None
-    settled = None if judge.options.only or one.id in FIRST else settled_by(one.stage, before)
+    settled = None if judge.options.only else settled_by(one.id, before)
     if settled:
         return one.result(Outcome(Status.NOT_RUN, f"settled by {settled}"))
     blocking = blocker(one.stage, before)

@@ -58,9 +58,9 @@ def cross_check_command(
     are compared with the closed forms. Planted bugs run beside, to show what would be found.
 
     A row takes minutes: a token of the published pairs took 0.04 to 0.7 s on a busy machine.
-    quick has 500 tokens a row, and plants no bug in SLRS and block verification, where it would
-    take more. record has 5,000, and 1,000 at temperature 0.7, top-k 50 and top-p 0.9. How long
-    all rows take is said before. An interrupted run goes on with the same --record.
+    quick has 500 tokens a row, and plants one bug, in standard verification and TLI. record has
+    5,000, and 1,000 at temperature 0.7, top-k 50 and top-p 0.9, and plants all bugs. How long all
+    rows take is said before. An interrupted run goes on with the same --record.
 
     Exit codes: 0 nothing found, and every planted bug; 1 a text has another distribution, or
     acceptance is off; 2 misuse, or a planted bug was not found yet.

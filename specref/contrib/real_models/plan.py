@@ -45,14 +45,14 @@ class Sizes:
     planted: Mapping[str, tuple[str, ...]] | None = None
 
 
-EARLY = ("bonus from q", "row before", "lenient")
-EARLY_OF = MappingProxyType({"standard": EARLY, "tli": EARLY, "slem": ("lenient",)})
-"""Bugs that were found within 256 tokens on each of the published pairs."""
+EARLY = ("bonus from q",)
+EARLY_OF = MappingProxyType({"standard": EARLY, "tli": EARLY})
+"""A bug that was found within 128 tokens on each of the published pairs."""
 
 PROFILES: Mapping[Profile, Sizes] = MappingProxyType(
     # One text at a time is slow: with more, timing would take longer than all rows.
     {
-        "quick": Sizes(500, 0, 1_000, 1, 24, EARLY_OF),
+        "quick": Sizes(500, 0, 1_000, 1, 12, EARLY_OF),
         "record": Sizes(5_000, 1_000, 5_000, 8),
     }
 )
