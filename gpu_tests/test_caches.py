@@ -42,8 +42,7 @@ def texts(pair: Pair, method: str, prompts: Texts, tokens: int, use_cache: bool)
     ).tokens
 
 
-@pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("method", PAIRS)
+@pytest.mark.parametrize("method", ["standard", pytest.param("tli", marks=pytest.mark.deep)])
 def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
     pair, (count, tokens) = lab.pair(PAIRS[method], torch.float64), lab.sizes.few
     prompts = prompts_of(pair, count)
@@ -53,6 +52,7 @@ def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
     assert with_cache == without
 
 
+@pytest.mark.deep
 def test_caches_in_float32(lab: Lab, figure: Figure) -> None:
     pair, (count, tokens) = lab.pair("homogeneous"), lab.sizes.few
     prompts = prompts_of(pair, count)

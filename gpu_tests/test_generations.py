@@ -41,15 +41,14 @@ DRAFTING = [
     if case.method not in ("autoregressive", "slrs") and case.verification == "token"
 ]
 BY_BLOCK = [name for name, case in CASES.items() if case.verification == "block"]
-FEW = ("autoregressive", "standard", "tli")
+FEW = "standard"
 
 
 def few(names: Iterable[str]) -> list[Any]:
-    """All names, of which `FEW` run by default: each case is generated once for all tests."""
-    return [name if name in FEW else pytest.param(name, marks=pytest.mark.deep) for name in names]
+    """All names, of which `FEW` runs by default: a case is generated once for all tests."""
+    return [name if name == FEW else pytest.param(name, marks=pytest.mark.deep) for name in names]
 
 
-@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", few(CASES))
 def test_nothing_is_found(lab: Lab, name: str, figure: Figure) -> None:
     record = lab.record(name)
@@ -62,7 +61,6 @@ def test_nothing_is_found(lab: Lab, name: str, figure: Figure) -> None:
     assert evidence < LOSSY
 
 
-@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", few(SPECULATIVE))
 def test_leniency_is_found(lab: Lab, name: str, figure: Figure) -> None:
     record = lab.buggy(name, "lenient")
@@ -75,7 +73,7 @@ def test_leniency_is_found(lab: Lab, name: str, figure: Figure) -> None:
     assert evidence >= LOSSY or not lab.finds
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", ["residual_is_p", "bonus_from_q", "row_before"])
 def test_bugs_of_the_rule_are_found(lab: Lab, bug: str) -> None:
     found = log10_evidence(lab.buggy("standard", bug), lab.device)
@@ -116,7 +114,8 @@ def test_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figure) -> 
     assert all(one.conforms for one in found)
 
 
-@pytest.mark.parametrize("name", few(BY_BLOCK))
+@pytest.mark.deep
+@pytest.mark.parametrize("name", BY_BLOCK)
 def test_joint_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figure) -> None:
     record = lab.record(name)
     assert record.prefixes is not None
@@ -128,12 +127,13 @@ def test_joint_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figur
     assert all(one.conforms for one in found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "bug"),
     [
-        pytest.param("standard, block", "first_failure", marks=pytest.mark.deep),
-        pytest.param("standard, block", "lenient", marks=pytest.mark.deep),
-        pytest.param("tli, block", "lenient", marks=pytest.mark.deep),
+        ("standard, block", "first_failure"),
+        ("standard, block", "lenient"),
+        ("tli, block", "lenient"),
     ],
 )
 def test_other_joint_rules_are_noticed(lab: Lab, name: str, bug: str) -> None:
@@ -148,6 +148,7 @@ def test_leniency_is_noticed_by_acceptance(lab: Lab, name: str) -> None:
     assert not all(one.conforms for one in found) or not lab.finds
 
 
+@pytest.mark.deep
 def test_the_row_before_is_noticed_by_acceptance(lab: Lab) -> None:
     found = acceptance(lab.buggy("standard", "row_before"))
     assert not all(one.conforms for one in found) or not lab.finds

@@ -110,6 +110,7 @@ def the_block_after(weights: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
 first_beyond = vars(shaping)["_first_beyond"]
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", [one_number_for_both, the_block_after])
 def test_other_draws_are_noticed(pair: Pair, device: str, bug: Any) -> None:
     with patch.object(shaping, "_first_beyond", bug), looked_up(draw) as found:
@@ -117,6 +118,7 @@ def test_other_draws_are_noticed(pair: Pair, device: str, bug: Any) -> None:
     assert not all(found)
 
 
+@pytest.mark.deep
 def test_leniency_is_noticed(pair: Pair, device: str) -> None:
     made = texts(pair, device, **planted.lenient(1.0))
     assert log10_evidence(made, device) >= LOSSY

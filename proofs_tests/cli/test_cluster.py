@@ -1,4 +1,7 @@
-"""Dask clusters: two worker processes do what one does, and one that is killed loses nothing."""
+"""Dask clusters: two worker processes do what one does, and one that is killed loses nothing.
+
+Tests that start a scheduler run with `--deep`.
+"""
 
 import json
 import os
@@ -11,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -176,15 +180,17 @@ def die(address: str) -> None:
         executor.submit(os._exit, 1).result()
 
 
-def test_a_worker_with_another_version_is_refused(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "__version__", "0.0.0")
-    result = run("zoo", "shared-u", "--cluster", address)
+def test_a_worker_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = MagicMock()
+    client.return_value.__enter__.return_value.run.return_value = {"tcp://it:1": "0.0.0"}
+    monkeypatch.setattr(distributed, "Client", client)
+    result = run("zoo", "shared-u", "--cluster", "tcp://127.0.0.1:9")
     assert result.exit_code == 2
-    assert "expected 0.0.0" in result.stderr
+    told = f"worker tcp://it:1 has specref 0.0.0: expected {cluster.__version__}"
+    assert told in result.stderr
 
 
+@pytest.mark.deep
 def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SECONDS", 0.5)
     options = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0"}

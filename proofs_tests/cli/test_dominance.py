@@ -41,6 +41,7 @@ def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
 def test_an_open_comparison_is_2_and_says_which_budget_to_try() -> None:
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
     assert result.exit_code == 2, result.output
+    assert result.output.startswith("Open for ")
     assert "try --budget 60" in result.output
 
 
@@ -115,12 +116,6 @@ def test_an_error_of_the_proof_itself_is_not_put_down_to_a_rule(monkeypatch) -> 
     monkeypatch.setattr(everywhere, "_of_proofs", lambda file: True)  # this file is none of a rule
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
     assert isinstance(result.exception, KeyError)
-
-
-def test_open_is_2() -> None:
-    result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
-    assert result.exit_code == 2
-    assert result.output.startswith("Open for ")
 
 
 def test_what_is_stopped_is_open_and_has_no_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,22 +222,17 @@ def test_a_wrong_formula_is_1_and_an_open_one_is_2(
     assert run("verify", "--dominance", "--budget", budget).exit_code == code
 
 
-@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
-    ("rules", "budget", "code"),
-    [
-        (("standard", "autoregressive"), "20", 0),
-        (("standard", "autoregressive"), "1e-9", 2),
-        (("union", "standard"), "20", 2),
-    ],
+    ("rules", "budget"),
+    [(("standard", "autoregressive"), "1e-9"), (("union", "standard"), "20")],
 )
 def test_pairs_that_are_open_or_not_run_are_2(
-    rules: tuple[str, str], budget: str, code: int, monkeypatch
+    rules: tuple[str, str], budget: str, monkeypatch
 ) -> None:
     drafter = ("b", "c") if "union" in rules else ("a", "b")
     asked = Question(*rules, ("a", "b"), drafter, 1)
     monkeypatch.setattr(module, "questions_of", lambda profile: [asked])
-    assert run("verify", "--dominance", "--budget", budget).exit_code == code
+    assert run("verify", "--dominance", "--budget", budget).exit_code == 2
 
 
 def test_without_z3_nothing_is_run(monkeypatch) -> None:

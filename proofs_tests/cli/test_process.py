@@ -43,7 +43,7 @@ def template(
     return built(request.param, folder), folder
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 def test_templates_are_lossless(
     template: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +76,7 @@ def test_a_bug_in_a_template_is_named(
     assert_fits("check", file.read_text())
 
 
+@pytest.mark.deep
 def test_one_that_ignores_its_seed_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_workers_give_the_same_record_and_print_nothing_into_it(tmp_path: Path) 
     assert alone.exit_code == together.exit_code == 0
     records = [without_seconds(json.loads(one.stdout)) for one in (alone, together)]
     assert records[0] == records[1]
+    assert "hello from the sampler" in alone.stderr
 
 
 def test_a_worker_that_dies_is_an_error_in_one_line(tmp_path: Path) -> None:

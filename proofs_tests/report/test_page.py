@@ -9,11 +9,12 @@ import math
 import os
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +53,7 @@ from specref.zoo import MUTANTS
 from specref.zoo.standard.printed import algorithm_5
 
 WRONG = "<script>alert('x')</script>"
+Pages: TypeAlias = Callable[[str], str]
 
 
 def diagnosis() -> Diagnosis:
@@ -79,21 +81,22 @@ ENTRIES = ("counts-bonus-as-accepted", "companion-judges-the-draft")
 
 
 @pytest.fixture(scope="module")
-def pages(failing: Report, passing: Report) -> dict[str, str]:
+def pages(failing: Report, passing: Report) -> Pages:
+    """Each by its name; those of proofs and of the zoo are made when they are asked for."""
     rule = partial(page_of_rule, "my_rules:<step>")
-    rows = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), "")
+    row = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), "")
     reports = (AlgorithmReport("standard", 3, 7), AlgorithmReport("tli", failures=("<none>",)))
-    return {
-        "failing": kit_html([failing]),
-        "passing": kit_html([passing]),
-        "both": kit_html([failing, passing]),
-        "refuted": rule(prove(algorithm_5, only=("toy pairs",))),
-        "proved": rule(prove(standard.step, only=("toy pairs",))),
-        "raised": rule(prove(raising, only=("equal rows",))),
-        "zoo": page_of(kills_document(kill_matrix(ENTRIES))),
-        "triggers": page_of(triggers_document(TriggerMatrix((rows,), 0))),
-        "verify": page_of(verification_document(Verification("quick", 3, 5, reports))),
+    reported = {"failing": [failing], "passing": [passing], "both": [failing, passing]}
+    made = {name: kit_html(some) for name, some in reported.items()}
+    others: dict[str, Callable[[], str]] = {
+        "refuted": lambda: rule(prove(algorithm_5, only=("toy pairs",))),
+        "proved": lambda: rule(prove(standard.step, only=("toy pairs",))),
+        "raised": lambda: rule(prove(raising, only=("equal rows",))),
+        "zoo": lambda: page_of(kills_document(kill_matrix(ENTRIES))),
+        "triggers": lambda: page_of(triggers_document(TriggerMatrix((row,), 0))),
+        "verify": lambda: page_of(verification_document(Verification("quick", 3, 5, reports))),
     }
+    return cache(lambda name: made[name] if name in made else others[name]())
 
 
 def page_of_rule(name: str, report: RuleReport) -> str:
@@ -109,11 +112,11 @@ NAMES = ["failing", "passing", "both", "refuted", "proved", "raised", "zoo", "tr
 
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", NAMES)
-def test_pages_are_well_formed_and_load_nothing(name: str, pages: dict[str, str]) -> None:
-    page = Page(pages[name])
+def test_pages_are_well_formed_and_load_nothing(name: str, pages: Pages) -> None:
+    page = Page(pages(name))
     assert page.problems == []
     assert page.loaded == []
-    assert not re.search(r"url\(|@import|javascript:", pages[name])
+    assert not re.search(r"url\(|@import|javascript:", pages(name))
     assert all(one["href"].startswith("https://") for one in page.all("a") if one["href"])
     for picture in page.all("svg"):
         assert picture["role"] == "img"
@@ -135,8 +138,8 @@ def test_the_reader_of_pages_notices_unmatched_tags(text: str, problem: str) -> 
     assert Page('<img src="x">').loaded == ["img", "src"]
 
 
-def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: dict[str, str]) -> None:
-    text = Page(pages["failing"]).text
+def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: Pages) -> None:
+    text = Page(pages("failing")).text
     assert failing.summary.headline in text
     for result in failing.results:
         if result.status != Status.NOT_APPLICABLE:
@@ -148,13 +151,13 @@ def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: dict[str, s
     for length, count in wide["lengths"].items():
         assert f"{length} token{'s' * (length > 1)} {count / 1350:.1%}, {count:,} blocks" in text
     assert "Subtract q before drawing." in text
-    hrefs = [one["href"] for one in Page(pages["failing"]).all("a")]
+    hrefs = [one["href"] for one in Page(pages("failing")).all("a")]
     assert "https://github.com/ShopeeLLM/Spec-RL/issues/14" in hrefs
 
 
-def test_the_law_is_drawn_to_scale(failing: Report, pages: dict[str, str]) -> None:
+def test_the_law_is_drawn_to_scale(failing: Report, pages: Pages) -> None:
     """Two bars for each block, expected and observed, all with one unit."""
-    drawn = Page(pages["failing"]).all("rect")
+    drawn = Page(pages("failing")).all("rect")
     assert failing.worst is not None
     blocks = failing.worst.evidence
     shown = blocks["difference"]["blocks"]
@@ -166,10 +169,8 @@ def test_the_law_is_drawn_to_scale(failing: Report, pages: dict[str, str]) -> No
 
 
 @pytest.mark.strata
-def test_a_page_of_a_pass_says_what_it_does_not_mean(
-    passing: Report, pages: dict[str, str]
-) -> None:
-    text = Page(pages["passing"]).text
+def test_a_page_of_a_pass_says_what_it_does_not_mean(passing: Report, pages: Pages) -> None:
+    text = Page(pages("passing")).text
     assert passing.summary.headline in text
     assert "Not tested: shapes, distributions and call patterns that are not listed" in text
     assert "No difference was found there: these are the estimates" in text
@@ -248,12 +249,12 @@ def test_shifts_are_not_claimed_of_a_run_that_failed_or_did_not_end(passing: Rep
         assert "shift" not in report.power
 
 
-def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
+def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: Pages) -> None:
     assert passing.has_power
     assert passing.detected_tv == 0.2
     said = "TV ≥ 0.2 would be detected on the test cases"
     assert passing.power_on_fixtures == said
-    text = Page(pages["passing"]).text
+    text = Page(pages("passing")).text
     assert "TV ≥ 0.2 would be detected on the test cases" in text  # the card
     assert f"Dashed: 0.2; {said}." in text
     assert "Differences as large as the verdict says would be detected there" in text
@@ -277,14 +278,14 @@ def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
 
 
 @pytest.mark.parametrize("name", ["failing", "raised", "refuted"])
-def test_names_and_messages_are_escaped(name: str, pages: dict[str, str]) -> None:
-    assert "<script" not in pages[name]
-    assert WRONG in Page(pages[name]).text or "my_rules:<step>" in Page(pages[name]).text
+def test_names_and_messages_are_escaped(name: str, pages: Pages) -> None:
+    assert "<script" not in pages(name)
+    assert WRONG in Page(pages(name)).text or "my_rules:<step>" in Page(pages(name)).text
 
 
-def test_sentences_of_a_section_flow_and_figures_stay_aligned(pages: dict[str, str]) -> None:
+def test_sentences_of_a_section_flow_and_figures_stay_aligned(pages: Pages) -> None:
     """On a phone a line that is wrapped for 80 columns would be wrapped twice."""
-    page = pages["failing"]
+    page = pages("failing")
     cause = page[page.index("<h2>Likely cause") : page.index("<h2>Run it again")]
     assert re.search(r'<p class="said more">Fix: [^<]*after each rejection\.</p>', cause)
     where = page[page.index("<h2>Where") : page.index("<h2>Likely cause")]
@@ -342,8 +343,8 @@ MORE_PHONES = [one for one in product(NAMES, (False, True)) if one not in PHONES
     ("name", "dark"),
     [*PHONES, *(pytest.param(*one, marks=pytest.mark.deep) for one in MORE_PHONES)],
 )
-def test_pages_fit_a_phone(name: str, dark: bool, pages: dict[str, str], tmp_path: Path) -> None:
-    found = measured(pages[name], tmp_path, 390, dark=dark)
+def test_pages_fit_a_phone(name: str, dark: bool, pages: Pages, tmp_path: Path) -> None:
+    found = measured(pages(name), tmp_path, 390, dark=dark)
     assert found["window"] == 390
     assert found["width"] <= 390
     assert found["right"] <= 390.5

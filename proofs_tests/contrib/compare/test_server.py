@@ -59,7 +59,7 @@ def test_the_rule_itself_is_not_called_lossy(tmp_path, plain, collected):
     assert "agree within" in result.output
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(tmp_path, plain, bug, collected):
     with serving(bug) as url:

@@ -154,7 +154,7 @@ def bad(tmp_path: Path) -> Callable[..., Row]:
         *options: str,
         memory: float = subprocess_judge.MOST_MEMORY,
     ) -> Row:
-        given = options or ("--detect-tv", "0.3")
+        given = options or ("--detect-tv", "0.5")
         return board.judged_apart(
             "bad", f"bad_engines:{name}", contract, given, folder=tmp_path, memory=memory,
             environment={**os.environ, "PYTHONPATH": str(runner.ROOT)},

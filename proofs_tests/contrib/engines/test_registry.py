@@ -412,11 +412,14 @@ def transformers() -> SimpleNamespace:
     )
 
 
-def test_transformers_verifies_batches(transformers: SimpleNamespace) -> None:
-    # All of the stage but boundary/rare-draft, which asks for half a million rows.
-    boundary = [f"boundary/{name}" for name in ("e", "d", "c", "f", "t", "ragged", "z")]
-    only = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", *boundary, "acceptance/wide"]
-    known = {"boundary/zero-coin": "r <= p / q"}
+# All of the stage but boundary/rare-draft, which asks for half a million rows.
+BOUNDARY = [f"boundary/{name}" for name in ("e", "d", "c", "f", "t", "ragged")]
+SOME = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "boundary/z", "acceptance/wide"]
+
+
+@pytest.mark.parametrize("more", [[], pytest.param(BOUNDARY, marks=pytest.mark.deep)])
+def test_transformers_verifies_batches(transformers: SimpleNamespace, more: list[str]) -> None:
+    only, known = [*SOME, *more], {"boundary/zero-coin": "r <= p / q"}
     report = check(transformers.load_verify(), only=only, trials=3_000, expected_failures=known)
     assert not report.failures, report
     assert report.counts["expected_failure"] == 1
@@ -475,6 +478,7 @@ def test_toy_tokenizer_reads_as_the_vocabulary(transformers: SimpleNamespace) ->
         assert tokenizer.decode(list(tokens)) == text
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("path", ["sd", "tli"])
 def test_randomness_is_of_the_rng_alone(transformers: SimpleNamespace, path: str) -> None:
     import torch
@@ -501,7 +505,8 @@ def test_texts_have_the_length_asked_for(
             assert 0 <= block.accepted <= block.drafted <= 4
 
 
-@pytest.mark.parametrize("path", ["ar", "sd", "pld", "tli", "slem"])
+@pytest.mark.deep(one_in=5)
+@pytest.mark.parametrize("path", ["sd", "ar", "pld", "tli", "slem"])
 def test_eos_ends_a_text(transformers: SimpleNamespace, path: str) -> None:
     ends = Vocabulary("abc", eos="c")
     target, drafter = hashed_model(ends, "p"), hashed_model(Vocabulary("abc"), "q")

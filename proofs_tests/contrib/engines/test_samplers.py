@@ -272,6 +272,7 @@ def twin(residual: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return speculative_step
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("lookahead", [1, 2])
 def test_steps_are_handed_models_with_the_laws_asked_for(lookahead: int, install: Any) -> None:
     listed = exact_distribution(

@@ -59,7 +59,7 @@ def test_greedy_batches_are_the_targets_own_texts(name: str) -> None:
     ("name", "bug", "where"),
     [
         ("crop", as_the_fullest, "batch-acceptance, row 1"),
-        ("append", from_the_first, "batch-prompts, row 1"),
+        pytest.param("append", from_the_first, "batch-prompts, row 1", marks=pytest.mark.deep),
         pytest.param("append", without_holes, "batch-prompts, row 1", marks=pytest.mark.deep),
         pytest.param("select", first_rows, "batch-acceptance, row 1", marks=pytest.mark.deep),
     ],
@@ -88,7 +88,7 @@ UNEQUAL, PROMPTS = "rows accept different numbers of drafts", "prompts differ in
 EVERY = f"{PROMPTS} and {UNEQUAL} and a row ends before another"
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "bug", "stratum", "when"),
     [

@@ -142,6 +142,7 @@ def off_greedy(function: Any, pair: Pair) -> int:
     return int((chosen < rows.max(axis=1) - NEAR).sum())
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", GREEDY)
 def test_greedy_batches_are_the_targets_argmax(name: str, pair: Pair) -> None:
     assert off_greedy(GREEDY[name](pair.models.__getitem__), pair) == 0
@@ -162,4 +163,12 @@ def test_planted_bugs_of_the_cache_are_found(
 ) -> None:
     monkeypatch.setattr(Slots, bug.partition(",")[0], BUGS[bug])
     assert off_greedy(GREEDY["torch_backend"](pair.models.__getitem__), pair) > 0
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_of_the_cache_change_rows(
+    bug: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slots, bug.partition(",")[0], BUGS[bug])
     assert changed_rows(pair) > 0

@@ -71,6 +71,7 @@ def test_paths_without_a_finding(generate: Generate, drafter: Model) -> None:
     assert report.stopped is None
 
 
+@pytest.mark.deep
 def test_tli_with_a_vocabulary_listed_backwards_is_lossy() -> None:
     report = judged(Generate("tli", order="reversed"), OTHER)
     assert report.verdict == Verdict.LOSSY
@@ -139,7 +140,7 @@ BIASED = iid_model(AB, ["3/4", "1/4"])
 def test_minimal_case() -> None:
     """p = (1/2, 1/2), q = (3/4, 1/4), one draft: the first token is a with 5/6 instead of 1/2.
 
-    The blocks are what the declared order says, to the digit that 2,000 tokens show.
+    The blocks are what the declared order says, to the digit that 600 tokens show.
     """
     law = exact_distribution(lambda chance: backwards(COIN, BIASED, (), 1, chance))
     one, two = ({(): 1}, COIN, (), 1), (law, COIN, (), 2)
@@ -150,9 +151,9 @@ def test_minimal_case() -> None:
     assert str(total_variation(completed(*two), completed({(): 1}, COIN, (), 2))) == "1/3"
 
     generate = Generate("tli", lookahead=1, order="reversed")
-    text = generate(Chain(COIN), Chain(BIASED), (0,), TOKENS, rng())
+    text = generate(Chain(COIN), Chain(BIASED), (0,), 600, rng())
     counts: dict[Tokens, int] = {}
-    for block in generate.blocks[: TOKENS // 2 - 1]:
+    for block in generate.blocks[: 600 // 2 - 1]:
         tokens = text[block.start : block.start + block.accepted + 1]
         counts[tokens] = counts.get(tokens, 0) + 1
     clean = exact_distribution(lambda chance: tli.step(COIN, BIASED, (), 1, chance))

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
+from specref.contrib.real_models import vocabularies
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import folders_pair
 from specref.contrib.real_models.vocabularies import (
@@ -27,6 +28,13 @@ from specref.contrib.real_models.vocabularies import (
 from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token
 
 CONTEXTS = ["He opened the", "In the spring of", "import random"]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paces are measured by few tokens: of their values nothing is asserted."""
+    monkeypatch.setattr(vocabularies, "BATCH", 2)
+    monkeypatch.setattr(vocabularies, "LENGTH", 4)
 
 
 def written(name: str, *pieces: bytes) -> RealVocabulary:

@@ -177,6 +177,7 @@ NOTICED = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.usefixtures("prebuilt")
 @pytest.mark.parametrize("change", NOTICED, ids=NOTICED.values())
 def test_every_file_of_the_folder_is_checked(tmp_path, change):

@@ -121,6 +121,7 @@ def test_wordpiece_is_not_injective():
     assert tokenizer.encode("If  x:\n").ids == tokenizer.encode("if x :").ids
 
 
+@pytest.mark.deep
 def test_held_out_losses_are_those_of_the_card():
     """Tolerance 0.005 nats, for the order of float32 sums; an untrained model loses log V."""
     losses = measuring.held_out_losses(MODELS, RECIPES)
