@@ -58,7 +58,7 @@ PRETENDED = "cuda:0"
 """The device of `gpu_tests.pretended`: sizes are for what runs there, not for what is found."""
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(40, 24, 300, 1, (8, 24), 200, 2, (12, 32)),
+        "cpu": Sizes(40, 24, 300, 1, (4, 16), 200, 2, (12, 32)),
         PRETENDED: Sizes(10, 8, 20, 1, (3, 8), 100, 1, (2, 8)),
         "cuda": Sizes(40, 64, 100_000, 16, (40, 128), 4_096, 20, (40, 64)),
     }

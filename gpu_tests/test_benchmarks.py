@@ -161,13 +161,9 @@ def test_a_tiny_record(recorded: Path, device: str) -> None:
     assert len(parts) == 4
     for (_, where), part in parts.items():
         statuses = {row["status"].split(" (")[0] for row in part["rows"]}
-        assert statuses <= ({"measured", "failed"} if where == kind else {"not_run"})
+        assert statuses == {"measured" if where == kind else "not_run"}
         assert (part["machine"] is not None) == (where == kind)
     rows = parts["generation", kind]["rows"]
-    failed = [row for row in rows if row["status"] != "measured"]
-    # Transformers' TLI takes no drafter whose every token is the target's.
-    assert {(row["pair"], row["method"]) for row in failed} <= {("byte-level", "tli")}
-    assert OURS not in {row["implementation"] for row in failed}
     assert {row["implementation"] for row in rows if row["temperature"] == 0} == {OURS, THEIRS}
 
 

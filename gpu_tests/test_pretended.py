@@ -21,10 +21,6 @@ ROOT = Path(__file__).parents[1]
 SAMPLE = (
     "test_device.py::test_blocks_are_those_of_the_host",
     "test_device.py::test_verification_waits_for_nothing",
-    "test_device.py::test_the_kit_finds_a_sampler_that_stays_on_the_host",
-    "test_caches.py::test_caches_change_no_tree[cuda]",
-    "test_greedy.py::test_greedy_texts_are_the_target_s[cuda-standard]",
-    "test_fused_benchmarks.py::test_fused_blocks_are_the_eager_ones[cuda-float32-logits]",
 )
 BUGS = """
 import threading

@@ -5,6 +5,9 @@ there. Transformers' TLI under sampling is lossy as shipped: the order in which
 a fast tokenizer lists its vocabulary, which is drawn anew in each call, permutes the q that it
 verifies with. That an order of hundreds of tokens is drawn that hides this has no probability
 worth a number. Listed by id nothing is found, nor in its other paths.
+
+All of it runs with `--deep`: proofs_tests' `test_transformers_generate` has the same verdicts on
+toys, and `test_benchmarks` runs these paths.
 """
 
 import pytest
@@ -32,6 +35,8 @@ from specref.contrib.real_models.tally import Place
 from specref.contrib.real_models.transformers_side import Timed
 from specref.torch_backend import shape_logits
 from specref.torch_backend.methods import DRAFTERS
+
+pytestmark = pytest.mark.deep
 
 PLAIN = "autoregressive"
 PATHS = {
@@ -104,7 +109,6 @@ def theirs(lab: Lab, path: str) -> Judged:
     return judged(draws(pair, method, prompts, texts), lab.device)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "tli"])
 def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -> None:
     row = theirs(lab, path)

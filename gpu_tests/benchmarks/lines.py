@@ -96,7 +96,7 @@ SIZES: Mapping[str, Sizes] = MappingProxyType(
         "cuda": Sizes(prompts=4, new_tokens=32, repetitions=3),
     }
 )
-TINY = Sizes(1, 3, 1, batch=2, pairs=("homogeneous", "large intersection", "byte-level"))
+TINY = Sizes(1, 3, 1, batch=2, pairs=("homogeneous",))
 
 
 def _peers(line: Line) -> tuple[str, ...]:

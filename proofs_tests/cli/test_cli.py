@@ -162,6 +162,7 @@ def test_help_imports_no_more_than_it_needs(command: tuple[str, ...], unused: se
     assert "scipy" not in loaded or command in (("check",), ("verify",))
 
 
+@pytest.mark.deep
 def test_a_check_that_samples_does_without_scipy_stats() -> None:
     """Which is slow to import; `scipy.special` has what is needed."""
     asked = ("--only", "joint/wide", "--detect-tv", "0.3")

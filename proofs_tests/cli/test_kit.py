@@ -41,6 +41,7 @@ def test_the_lossy_example_fails_with_the_name_of_its_bug_and_is_replayed(tmp_pa
     options = [word for name, file in files.items() for word in (f"--{name}", file)]
     result = run("check", *LOSSY, "--seed", "7", *options)
     assert result.exit_code == 1
+    assert max(map(len, result.stdout.splitlines())) <= 80
     assert "residual-is-p" in result.output
     assert "LOSSY" in result.output
     record = json.loads(Path(files["json"]).read_text())
@@ -227,11 +228,11 @@ def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path:
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
     file, record = tmp_path / "zoo.md", tmp_path / "zoo.json"
-    ids = ("returns-nothing", "companion-judges-the-draft")
+    ids = ("counts-bonus-as-accepted", "companion-judges-the-draft")
     result = run("zoo", *ids, "--markdown", str(file), "--json", str(record))
     assert result.exit_code == 0
     assert "2 of 2 mutants killed" in result.output
-    assert "| `returns-nothing` | standard | contract |" in file.read_text()
+    assert "| `counts-bonus-as-accepted` | mean_accepted_length | reporting |" in file.read_text()
     assert "| `companion-judges-the-draft` | companion | length |" in file.read_text()
     rows = {row["id"]: row for row in json.loads(record.read_text())["rows"]}
     assert tuple(rows) == ids
@@ -242,10 +243,10 @@ def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_a_page_says_how_to_run_it_again(tmp_path: Path) -> None:
     file = tmp_path / "zoo.html"
-    given = ("returns-nothing", "companion-judges-the-draft", "--seed", "3")
+    given = ("counts-bonus-as-accepted", "companion-judges-the-draft", "--seed", "3")
     assert run("zoo", *given, "--html", str(file)).exit_code == 0
     page = re.sub("</?span>", "", file.read_text())
-    assert '<pre class="command">specref zoo returns-nothing companion-judges' in page
+    assert '<pre class="command">specref zoo counts-bonus-as-accepted companion' in page
     assert "--seed 3</pre><dl><dt>seed</dt><dd>3</dd><dt>specref</dt>" in page
 
 

@@ -58,7 +58,7 @@ def test_templates_are_lossless(
 
 
 @pytest.mark.usefixtures("few_blocks")
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep
 @pytest.mark.parametrize("language", BUILDS)
 def test_a_bug_in_a_template_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str

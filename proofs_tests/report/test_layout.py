@@ -51,7 +51,7 @@ ALGORITHM_5 = "specref.zoo.standard.printed:algorithm_5"
 
 
 @pytest.mark.usefixtures("few_blocks")
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     "options",

@@ -232,7 +232,7 @@ def test_seeds_that_are_not_obeyed_are_said(check, monkeypatch):
 
 def test_log_probabilities_of_the_draft_model_are_found_by_themselves(check):
     with serving("log-probabilities of q") as url:
-        result = check(url, *OFF, "--logprobs", "processed")
+        result = check(url, *OFF, "--logprobs", "processed", texts=20)
     assert result.exit_code == 1
     assert result.stdout.startswith("LOG-PROBABILITIES WRONG; sampled texts: ")
     told = " ".join(result.stdout.split())

@@ -63,6 +63,7 @@ def drawn(setting, stage, number=1_000, seed=1):
         yield {**own, "top_logprobs": [ranked]}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("stage", "other"), [("raw", "processed"), ("processed", "raw")])
 def test_the_stage_is_told_by_what_tokens_were_drawn_from(stage, other):
     warm = Setting(0.4)

@@ -230,6 +230,7 @@ def test_what_a_sampler_prints_does_not_get_into_json(tmp_path: Path) -> None:
     assert "from a shell" in done.stderr
 
 
+@pytest.mark.deep
 def test_a_process_has_no_network(tmp_path: Path) -> None:
     """Its workers neither."""
     (tmp_path / "asks.py").write_text(ASKS)

@@ -29,7 +29,7 @@ def judged(function: Any, *only: str) -> Report:
     return check(function, contract="generate-batch", only=only, trials=700)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str) -> None:
     report = judged(RIGHT[name](), "smoke", "replay", "strata/batch-all")
@@ -73,6 +73,7 @@ def test_a_planted_bug_of_the_cache_changes_a_greedy_text(
     assert report.results[0].message.startswith(where)
 
 
+@pytest.mark.deep
 def test_a_loop_that_samples_is_not_greedy() -> None:
     report = judged_greedily(load_torch_backend(temperature=0.1))
     assert report.exit_code == 1

@@ -102,7 +102,7 @@ GREEDY: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_pass(name: str, pair: Pair) -> None:
     report = judged(RIGHT[name](pair.models.__getitem__), pair)

@@ -47,7 +47,7 @@ def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     assert row.problem is None
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("check", WITNESSES)
 def test_witnesses_are_killed_by_their_check(check: str) -> None:
     stage = check.split("/")[0]

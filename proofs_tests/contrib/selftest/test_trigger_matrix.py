@@ -120,16 +120,13 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert written.endswith("Missed: none.\n")
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("trigger", "bug", "killer"),
     [
         ("step-eight-drafts", "reads-two-tokens", "strata/step-many-drafts"),
         ("text-after-40", "reads-two-tokens", "strata/text-prompts"),
-        pytest.param(
-            *("tree-batch-of-1", "accepts-every-draft", "strata/tree-batches-to-32"),
-            marks=pytest.mark.deep,
-        ),
+        ("tree-batch-of-1", "accepts-every-draft", "strata/tree-batches-to-32"),
     ],
 )
 def test_other_contracts_have_situations_too(trigger: str, bug: str, killer: str) -> None:

@@ -203,6 +203,7 @@ def test_an_undecided_case_is_refused(monkeypatch):
         building.build_case(undecided)
 
 
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_files_fit_the_schema(name):
     assert list(fits(SCHEMA).iter_errors(FILES[name])) == []
