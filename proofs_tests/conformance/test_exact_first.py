@@ -12,9 +12,10 @@ import pytest
 
 import specref
 from specref.conformance.checks import CHECKS
-from specref.conformance.exact_first import in_a_copy
-from specref.conformance.options import LONGER
-from specref.conformance.status import FIRST, Stage, Status
+from specref.conformance.exact_first import in_a_copy, in_order
+from specref.conformance.options import LONGER, CheckOptions
+from specref.conformance.status import FIRST, Stage, Status, drafts_of, settled_by
+from specref.conformance.suite import prepare
 from specref.examples import correct, lossy
 from specref.report.kit import kit_junit
 
@@ -32,6 +33,30 @@ def test_what_an_exact_law_settles_is_not_sampled(report: Any) -> None:
     for one in report.results:
         if one.stage in (Stage.JOINT, Stage.STRATA, Stage.INDEPENDENCE) and one.id not in FIRST:
             assert one.status in (Status.NOT_RUN, Status.NOT_APPLICABLE)
+
+
+def at_most_four(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Takes the fifth draft token as refused, whatever it is."""
+    if draft_tokens.shape[1] > 4:
+        rows = np.arange(len(draft_tokens))
+        target_probs = target_probs.copy()
+        target_probs[rows, 4, draft_tokens[:, 4]] = 0
+        target_probs[:, 4] /= np.maximum(target_probs[:, 4].sum(axis=1, keepdims=True), 1e-300)
+    return correct.verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def test_a_wrong_law_of_five_drafts_settles_what_would_be_sampled() -> None:
+    options = CheckOptions(claims={"one_hot": False})
+    order = [one.id for one in in_order(*prepare(correct.verify, options)[::-1])[0]]
+    laws = [one for one in order if drafts_of(one)]
+    assert len(laws) > len(FIRST)
+    assert max(map(order.index, laws)) < order.index("joint/wide")
+    judge, _ = prepare(at_most_four, options)
+    (five,) = (one for one in CHECKS if one.id == "joint/probed-5-drafts")
+    wrong = five.run(judge)
+    assert wrong.status == Status.FAILED
+    assert settled_by("joint/wide", [wrong]) == five.id
+    assert settled_by("joint/probed-6-drafts", [wrong]) is None
 
 
 def test_the_bug_is_named_by_its_exact_law(report: Any) -> None:

@@ -311,6 +311,21 @@ def test_a_right_sampler_with_temperatures_is_right_in_all_situations(tmp_path: 
     assert {"after-short-other-heat", "after-long-other-heat"} <= set(found.right)
 
 
+def wrong_between(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Reads p backwards in rows that are neither the first nor the last."""
+    target_probs = target_probs.copy()
+    target_probs[1:-1] = target_probs[1:-1, :, ::-1]
+    return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def test_what_takes_three_rows_is_told_as_such() -> None:
+    found = split_of(wrong_between, "verify")
+    assert found is not None
+    assert found.text.startswith("only in rows between two others")
+    assert "alone" in found.right
+    assert found.wrong == ("between",)
+
+
 ROW_OF_FIRST = "np.maximum(p[0] - (q if draft_probs is None else draft_probs[at]), 0)"
 READ: tuple[tuple[str, str, str, str], ...] = (
     ("np.maximum(p[i] - q, 0)", ROW_OF_FIRST, "residual[1]", "(p - q)+ of position 0"),
