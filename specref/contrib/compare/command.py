@@ -36,8 +36,10 @@ LARGE = 2**25
     show_default=True,
     help="What the texts were sampled at, for --model and log-probabilities.",
 )
-@click.option("--top-k", type=click.IntRange(min=1), help="Likewise.")
-@click.option("--top-p", type=float, help="Likewise.")
+@click.option(
+    "--top-k", type=click.IntRange(min=1), help="Top-k filter of the texts, for the same."
+)
+@click.option("--top-p", type=float, help="Top-p filter of the texts, for the same.")
 @click.option("--time-limit", type=float, help="Seconds for --model; then the rest is not read.")
 @click.option("--device", default="cpu", show_default=True, help="Where --model runs.")
 @click.option(
