@@ -10,9 +10,12 @@ of garbage leaves alone what collection left.
 
 import gc
 from collections import Counter
+from collections.abc import Generator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
 collect_ignore = ["specref/torch_backend", "specref/adapters/torch_backend.py"] if MISSING else []
@@ -21,6 +24,17 @@ collect_ignore = ["specref/torch_backend", "specref/adapters/torch_backend.py"] 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--deep`."""
     parser.addoption("--deep", action="store_true", help="run the tests marked deep, too")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests where there are some: it imports a file, and goes through its names."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>> " not in file_path.read_bytes():
+        return [one for one in collectors if not isinstance(one, DoctestModule)]
+    return collectors
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,6 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Where both are installed, a file that cannot be imported stays an error."""
+    gc.set_threshold(100_000)  # Most of what collection makes stays.
     if MISSING:
         config.option.doctest_ignore_import_errors = True
 
