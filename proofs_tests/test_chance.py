@@ -27,7 +27,7 @@ from specref.strategies import distributions, iterations, model_pairs
 
 LAST_UNIFORM = 1 - 2**-53
 READINGS = [Exact(), Sampled(np.random.default_rng(0)), Replayed([0]), Traced(Exact())]
-SAMPLES, ALPHA = 20_000, 1e-9
+SAMPLES, ALPHA = 5_000, 1e-9
 
 
 class Fixed:
@@ -456,15 +456,14 @@ def program_of(step):
     return lambda reading: step(target, drafter, (), 1, reading)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("algorithm", ["standard", "slrs"])
 def test_sampled_has_the_exact_distribution(algorithm):
-    """Fixed seed; alpha 1e-9; a TV of 0.058 would be missed with probability 1e-9."""
+    """Fixed seed; alpha 1e-9; a TV of 0.12 would be missed with probability 1e-9."""
     program = program_of(RULES[algorithm].step)
     law = exact_distribution(program)
     distance = empirical_distance(program, np.random.default_rng(2024), law)
     assert distance <= rejection_threshold(len(law))
-    assert detectable(len(law)) < 0.06
+    assert detectable(len(law)) < 0.12
 
 
 def test_biased_uniforms_are_rejected():

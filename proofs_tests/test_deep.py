@@ -34,14 +34,18 @@ def test_family_with_slow_cases(n):
     [
         ((), 4, 10),
         (("--deep",), 14, 0),
-        (("test_it.py::test_slow",), 1, 0),
         (("test_it.py::test_family[1]",), 1, 0),
         (("-k", "test_slow"), 0, 14),
     ],
 )
 def test_what_is_deep_runs_when_it_is_asked_for(
-    pytester: pytest.Pytester, arguments: tuple[str, ...], passed: int, deselected: int
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    passed: int,
+    deselected: int,
 ) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which takes a second
     pytester.makeconftest((ROOT / "conftest.py").read_text())
     pytester.makepyfile(test_it=TESTS)
     pytester.makeini("[pytest]\nmarkers = deep: as in pyproject.toml")

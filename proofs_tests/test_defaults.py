@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent / "specref"
 COMMON: Mapping[str, str] = {
     "alpha": "ALPHA",
@@ -90,6 +92,7 @@ def everywhere() -> Iterator[tuple[str, str, str]]:
         yield from defaults(file.read_text(encoding="utf-8"), module)
 
 
+@pytest.mark.deep
 def test_a_parameter_has_one_default_wherever_it_has_one() -> None:
     found = list(everywhere())
     assert differing(iter(found)) == []

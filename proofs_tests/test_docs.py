@@ -3,6 +3,7 @@
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,15 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def marked(pages: list[Path]) -> list[Any]:
+    """The pages as parameters: those of docs are left to `make deep`, where they take minutes."""
+    return [
+        pytest.param(page, marks=[pytest.mark.deep] * (page.stem != "README"), id=page.stem)
+        for page in pages
+    ]
+
+
+@pytest.mark.parametrize("page", marked(PAGES))
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for read in ("docs", "fixtures", "proofs_tests", "specref"):  # what is written stays here
         (tmp_path / read).symlink_to(ROOT / read)
@@ -70,24 +79,13 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
         names_after("assert 1 + 1 == 3")
 
 
-QUICK = ("README", "claims", "speed")
-"""Pages whose commands take seconds; those of all others are left to `make deep`."""
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.deep] * (page.stem not in QUICK), id=page.stem)
-        for page in PAGES
-        if runnable(page)
-    ],
-)
+@pytest.mark.parametrize("page", marked([page for page in PAGES if runnable(page)]))
 def test_commands_do_what_the_page_says(page: Path) -> None:
     skip_without(page, [command.line for command in runnable(page)])
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
 
 
-@pytest.mark.deep(one_in=5)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "page",
     ["tests-and-ci", "prove-a-rule", "check-an-engine", "time-and-power", "other-languages"],

@@ -214,6 +214,7 @@ def test_a_formula_gives_what_all_paths_count(rule: Rule) -> None:
     assert symbols(rule.formula) or rule.name == "autoregressive"
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [

@@ -33,8 +33,9 @@ def test_it():
     ],
 )
 def test_what_a_file_changes_is_put_back_or_an_error(
-    pytester: pytest.Pytester, changed: str, errors: int
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, changed: str, errors: int
 ) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which takes a second
     pytester.makeconftest(
         f"{HOOKS}\nimport logging\nlogging.getLogger('of a library').setLevel(30)"
     )

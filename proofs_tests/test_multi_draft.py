@@ -30,6 +30,7 @@ def totals(iterate, name, lookahead):
     return [sum(means[: i + 1]) for i in range(3)]
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(("name", "lookahead"), [("coin", 2), ("coin", 3), ("c", 2), ("m", 2)])
 def test_greedy_block_verification_is_ahead_once_and_behind_after_three(name, lookahead):
     greedy = totals(greedy_block.iterate, name, lookahead)
@@ -38,6 +39,7 @@ def test_greedy_block_verification_is_ahead_once_and_behind_after_three(name, lo
     assert greedy[2] < blockwise[2]
 
 
+@pytest.mark.deep
 def test_greedy_block_verification_may_make_less_than_token_verification():
     """On A with two drafts the same from the second iteration on; on M less."""
     coin = tokens_of_iterations(greedy_block.iterate, BLOCK_TOKENS["coin"], 2, 6)

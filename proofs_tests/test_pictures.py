@@ -117,6 +117,7 @@ def planted(*, x: float = 20, fill: str = "ink", twice: bool = False) -> str:
     return drawing.svg(LIGHT)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_are_whole_and_apart(name: str) -> None:
     assert len(texts(written()[name])) > 5

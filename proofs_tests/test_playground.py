@@ -251,6 +251,7 @@ def test_its_bugs_are_called_lossy(rule: str, only: str) -> None:
     assert (result.status, result.finding) == (Status.FAILED, Finding.LAW)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("rule", [*SERVED, "residual-is-p"])
 def test_the_published_vectors_are_put_to_it(rule: str) -> None:
     name = rule if rule in SERVED else "standard"
@@ -283,7 +284,7 @@ def test_the_page_shows_what_is_computed(tmp_path: Path) -> None:
     assert len(re.findall(r'aria-label="[pq] of token [abc]"', dom)) == 2 * len(p)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("pair", PAIRS[1:])
 def test_two_vocabularies_are_shown_with_both_rules(pair: tuple[str, str], tmp_path: Path) -> None:
     p, q, lookahead = cases(pair[0])[0]
@@ -317,6 +318,7 @@ document.title = told.join("|");
 """
 
 
+@pytest.mark.deep
 def test_a_token_that_a_model_lacks_gets_no_probability(tmp_path: Path) -> None:
     (told,) = re.findall("<title>(.*)</title>", shown(tmp_path, script=OTHER_FAMILY))
     rows = [[Fraction(x) for x in row.split(",")] for row in told.split("|")]
@@ -372,6 +374,7 @@ document.title = sizes.join("|");
 """
 
 
+@pytest.mark.deep
 def test_the_number_of_tokens_is_changed(tmp_path: Path) -> None:
     (told,) = re.findall("<title>(.*)</title>", shown(tmp_path, "#p=1,0,0&q=0,1/2,1/2", RESIZED))
     rows = [[Fraction(x) for x in row.split(",")] for row in told.split("|")]
@@ -387,7 +390,7 @@ def test_bad_arguments_are_told_in_a_line(arguments: list[str]) -> None:
     assert "expected --laws, or --serve and one of standard,block," in done.stderr
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("fragment", "message"),
     [

@@ -159,6 +159,7 @@ def shared(pair):
     return len(intersection(target, drafter)), len(target), len(drafter)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -189,6 +190,7 @@ def test_contexts_and_lookaheads_stay_in_range(context, lookahead):
     assert 0 <= lookahead <= 3
 
 
+@pytest.mark.deep
 def test_a_planted_bug_shrinks_to_a_readable_case():
     def lossy(case):
         return not is_lossless(planted.always_accepted, *case)

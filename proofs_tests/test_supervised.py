@@ -78,6 +78,7 @@ def test_nor_has_one_in_other_commands(command: tuple[str, ...], tmp_path: Path)
     assert "error: no verdict" in found.stderr
 
 
+@pytest.mark.deep
 def test_a_module_that_ends_the_process_when_it_is_imported(tmp_path: Path) -> None:
     found = specref(judged(tmp_path, "", at_import="os._exit(0)"), *CHECK)
     assert (found.returncode, found.stderr.count("no verdict")) == (2, 1)
@@ -87,6 +88,7 @@ def test_a_module_that_ends_the_process_when_it_is_imported(tmp_path: Path) -> N
     assert "SystemExit" in found.stderr
 
 
+@pytest.mark.deep
 def test_the_written_verdict_counts_and_not_how_the_process_ends_after_it(tmp_path: Path) -> None:
     late = "atexit.register(os._exit, 0)"
     lossy = judged(tmp_path, "", at_import=late, which="lossy")
@@ -96,6 +98,7 @@ def test_the_written_verdict_counts_and_not_how_the_process_ends_after_it(tmp_pa
     assert specref(right, *CHECK).returncode == 0
 
 
+@pytest.mark.deep
 def test_a_copy_that_judged_code_forks_ends(tmp_path: Path) -> None:
     once = "os.path.exists('forked') or (open('forked', 'x').close(), os.fork())"
     folder = judged(tmp_path, once)

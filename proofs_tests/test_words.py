@@ -55,6 +55,7 @@ def test_a_private_word_in_a_docstring_is_found_and_names_are_left_alone() -> No
     assert [line for line, _ in docstrings.complaints(DOCSTRING)] == [1, 6]
 
 
+@pytest.mark.deep
 def test_docstrings_of_members_are_shown() -> None:
     shown = {getattr(one, "__qualname__", "") for one in docstrings.shown()}
     assert {"is_lossless", "Rule", "Rule.acceptance_rate", "Rule.by_text"} <= shown

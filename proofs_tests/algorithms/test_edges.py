@@ -17,7 +17,7 @@ AB = Vocabulary("ab")
 @pytest.mark.parametrize("step", [standard.step, slrs.step, slrs.single_token_step])
 def test_floats_that_differ_by_rounding_alone_do_not_crash(step) -> None:
     rng = np.random.default_rng(3)
-    for _ in range(100):
+    for _ in range(30):
         p = rng.dirichlet([1, 1])
         q = np.nextafter(p, rng.integers(0, 2, 2))
         target, drafter = iid_model(AB, p), iid_model(AB, q)

@@ -75,6 +75,7 @@ def test_the_loop_that_carries_modifications_is_lossless(case):
     assert verdict, verdict.difference
 
 
+@pytest.mark.deep
 @FEW
 @given(SMALL)
 def test_decode_is_that_loop(case):
@@ -262,6 +263,7 @@ def test_disjoint_supports_and_equal_models():
     assert output_distribution(greedy_block.step, *disjoint, (), 2)[0] == {(0,): F(1)}
 
 
+@pytest.mark.deep
 @FEW
 @given(models(ABC), models(ABC), st.sampled_from([None, "a", "b"]), st.integers(1, 3))
 def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, lookahead):
@@ -290,6 +292,7 @@ def test_what_is_left_of_a_text_may_be_nothing_to_verify():
     assert blocks == {(0,): F(1, 2), (1,): F(1, 6), (2,): F(1, 3)}
 
 
+@pytest.mark.deep
 def test_floats_have_the_same_law():
     for name in ("coin", "m", "c", "deep", "eos"):
         case = BLOCK_TOKENS[name].target, BLOCK_TOKENS[name].drafter, (), 3

@@ -169,6 +169,7 @@ def test_the_law_of_a_greedy_block_is_the_exact_one(seed):
 TREES = {"topdown": topdown, "traversal": traversal}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("rule", TREES)
 @pytest.mark.parametrize("branching", [(2,), (3,), (1, 2)])
 @pytest.mark.parametrize("replacement", [False, True])

@@ -180,6 +180,7 @@ def test_l_6_table_of_speedups():
     assert round(float(walltime_improvement(Fraction(0), 1, cost)), 3) == 0.952
 
 
+@pytest.mark.deep
 def test_l_7_optimal_k():
     """False as printed: crashes at 1, hides slowdowns, stops at 19, forgets the bonus."""
     with pytest.raises(ZeroDivisionError):

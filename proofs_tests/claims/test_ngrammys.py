@@ -201,6 +201,7 @@ def test_g_10_one_call_never_accepts_less_with_more_drafts_or_longer_ones():
         assert value >= max(accepted.get((k - 1, w), 0), accepted.get((k, w - 1), 0))
 
 
+@pytest.mark.deep
 def test_g_10_extended_bigrams_alone_are_monotone():
     """One token on, the chain matches all but one: a call that starts later ends no earlier."""
     for best in itertools.product(range(3), repeat=3):

@@ -325,6 +325,7 @@ def test_h4_2_no_mass_on_shared_tokens(tokens, q):
     )
 
 
+@pytest.mark.deep
 def test_h4_3_theorem_4_1_and_when_it_is_strict():
     """union <= TLI; strict iff q(T∩D) < 1 and some shared token has 0 < q < p."""
     strict = total = 0
@@ -606,6 +607,7 @@ def submit_spelled_tokens(target, drafter, context, lookahead, chance, otherwise
     return standard.verify(target, context, [Draft(submitted, mu)], chance)[:1]
 
 
+@pytest.mark.deep
 def test_h3_6_decompositions_are_repaired_as_a_sub_probability():
     """Rejecting drafts that spell no exact token is lossless, and accepts no more."""
     for target, drafter in hashed_pairs(STRING_LEVEL, keys=2):
@@ -643,6 +645,7 @@ def test_h3_9_algorithm_3_as_listed_cannot_be_faster():
     assert mean_length(blocks_of(partial(slrs.step, ending="bonus"), *pair)) == Fraction(23, 12)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("modulus", [2, 3])
 def test_h3_10_every_rule_that_sees_only_drafts_is_lossless(modulus):
     """For example: stop when the sum of the draft ids is a multiple of something."""
@@ -947,6 +950,7 @@ def test_o_7_infinite_temperature_counts_tokens(target, drafter):
     assert RULES["union"].acceptance_rate(*pair) == Fraction(shared, max(sizes))
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("both", [*TOKEN_LEVEL.values(), *STRING_LEVEL])
 def test_t_0_rows_of_the_table(both):
     """Against enumeration and the rules' own rates; for text of up to three drafts."""
@@ -1005,6 +1009,7 @@ def extreme_coupling(p, law, rows, columns):
     return coupling
 
 
+@pytest.mark.deep
 def test_n_1_no_coupling_agrees_more_often_than_one_minus_tv():
     """P(output = proposal) <= sum min(p, psi); rejection sampling attains it."""
     orders = list(itertools.permutations(range(3)))
@@ -1028,6 +1033,7 @@ def test_n_6_marginalising_never_hurts():
         assert apart <= overlap(p, (one + 2 * other) / 3)
 
 
+@pytest.mark.deep
 def test_n_9_multi_token_slrs():
     """Both endings are lossless, and yield: residual >= bonus >= SLEM."""
 
@@ -1072,6 +1078,7 @@ def test_n_11_deterministic_drafter_makes_slrs_exact_match():
             assert RULES[algorithm].acceptance_rate(target, drafter, (), 2) == p[2]
 
 
+@pytest.mark.deep
 def test_n_13_iterations_compose():
     """Another algorithm and lookahead in each iteration, chosen from accepted tokens: exact."""
 
@@ -1096,6 +1103,7 @@ def submit(mu):
     return step
 
 
+@pytest.mark.deep
 def test_n_15_sub_probability_lemma():
     """Accept min(1, p/mu), else draw from (p - mu)+: lossless, acceptance sum min(p, mu)."""
     for p, padded in itertools.product(simplex(3, 3), simplex(4, 3)):

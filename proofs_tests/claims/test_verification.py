@@ -159,6 +159,7 @@ def test_v_6_goodput_is_not_concave():
     assert values == [0, F(1, 4), F(1, 4), F(7, 32), F(3, 16), F(31, 192)]
 
 
+@pytest.mark.deep
 def test_v_6_first_decline_is_right_for_convex_latencies_and_wrong_for_staircases():
     rows = itertools.product([F(1, 4), F(1, 2), F(9, 10), F(1)], repeat=3)
     for rates, extra in itertools.product(rows, itertools.product(range(3), repeat=3)):
@@ -173,6 +174,7 @@ def test_v_6_first_decline_is_right_for_convex_latencies_and_wrong_for_staircase
     assert greedy_length([F(9, 10)] * 3, staircase(4, 2, base=1)) == 1
 
 
+@pytest.mark.deep
 def test_v_7_greedy_is_optimal_for_every_number_of_drafts():
     """Against all ways to split the total among three requests."""
     rates = [F(1, 4), F(4, 5), F(1)]
@@ -246,6 +248,7 @@ def test_v_8_the_published_rule_is_lossy_for_accepted_tokens_alone():
     assert sum(w for text, w in proof.output.items() if text[1] == 0) == F(1, 4)
 
 
+@pytest.mark.deep
 def test_v_8_it_is_lossy_on_most_models():
     """43 of 60 hashed triples over three tokens."""
     length = partial(greedy_length, latencies=(0, 1, F(3, 2), 2))
@@ -257,6 +260,7 @@ def test_v_8_it_is_lossy_on_most_models():
     assert lossy == 43
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_v_9_lossless_iff_predictable(name):
     """All rules of two drafts: 12 of 162 are lossless; p = q decides."""
@@ -276,6 +280,7 @@ def test_v_9_the_law_of_a_truncated_draft():
         assert (truncated_law(q, q, w) == q * (1 + w - (q * w).sum())).all()
 
 
+@pytest.mark.deep
 def test_v_10_two_repairs():
     """Decide before the draw; or keep A, and reject what does not pass."""
     length = partial(greedy_length, latencies=STEPS)
@@ -355,6 +360,7 @@ def test_v_13_other_requests_may_decide_the_own_draft_may_not():
     assert is_jointly_lossless(step, *models_of, [(), ()])
 
 
+@pytest.mark.deep
 def test_v_14_at_least_one_token_for_each_request():
     """With v = 0 too, if the request's last token is in the pass."""
     target, drafter, third = models(ABC, "v14")
@@ -483,6 +489,7 @@ def test_v_21_a_fixed_budget_is_jointly_lossless(key):
         assert is_jointly_lossless(late, target, drafter, CONTEXTS, 2)
 
 
+@pytest.mark.deep
 def test_v_21_a_walk_is_jointly_lossless_and_the_best_total_is_not():
     """Drafts in the order of survival while goodput grows, or the total by argmax over all."""
     walk = partial(greedy_lengths, latencies=(0, 1, 2, F(5, 2), 3, F(7, 2), 4))

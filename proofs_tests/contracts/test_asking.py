@@ -43,6 +43,7 @@ def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(
     assert capfd.readouterr().out == "printed\n"  # by the call above, in this process
 
 
+@pytest.mark.deep
 def test_a_process_that_starts_while_its_question_is_given_up_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

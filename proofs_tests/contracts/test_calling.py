@@ -384,6 +384,7 @@ def test_a_block_of_more_tokens_than_its_own_place_has_drafts_breaks_the_contrac
     assert "expected 1 to 2" in report.failures[0].message
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:
     def full_rows_only(p, q, drafts, *, rng):
         if q is not None and (drafts < 0).any():

@@ -99,6 +99,7 @@ def test_iteration_and_decode_loop_are_lossless(steps, cases, data):
     assert proof, f"decode loop of {looped.__name__}: {proof.difference}"
 
 
+@pytest.mark.deep
 @given(STRINGS)
 def test_decode_loop_that_mixes_algorithms_is_lossless(case):
     proof = is_lossless_loop(mixed, *case, length=4)

@@ -89,6 +89,7 @@ SAMPLES = Kind(of_texts, assert_same_law, fair, biased, "speculative")
 every_kind = pytest.mark.parametrize("kind", [BLOCKS, SAMPLES], ids=["blocks", "texts"])
 
 
+@pytest.mark.deep(one_in=2)
 @every_kind
 def test_the_result_does_not_depend_on_the_executor(kind: Kind) -> None:
     def outcome(executor: Any = None, seed: int = 7) -> Any:
@@ -130,6 +131,7 @@ def test_a_sampler_that_raises_keeps_what_it_gave(kind: Kind) -> None:
     assert "stopped early" in str(report)
 
 
+@pytest.mark.deep(one_in=2)
 @every_kind
 def test_a_failed_sampler_is_never_certified(kind: Kind) -> None:
     calls: list[int] = []
@@ -198,6 +200,7 @@ def test_a_sampler_with_a_timeout_of_its_own(kind: Kind) -> None:
     assert stopped.startswith(f"the sampler raised TimeoutError on {kind.name}: socket\n")
 
 
+@pytest.mark.deep(one_in=2)
 @every_kind
 def test_seconds_end_a_run(kind: Kind) -> None:
     started = time.perf_counter()
@@ -207,6 +210,7 @@ def test_seconds_end_a_run(kind: Kind) -> None:
     assert report.stopped is None
 
 
+@pytest.mark.deep(one_in=2)
 @every_kind
 def test_for_pytest_lossy_and_stopped_fail_and_open_warns(kind: Kind) -> None:
     asked = partial(kind.ask, asserting=kind.asserts)
@@ -235,6 +239,7 @@ def test_a_warning_is_of_the_line_that_asserts(asserts: Callable[[], Any]) -> No
     assert [one.filename for one in warned] == [__file__]
 
 
+@pytest.mark.deep(one_in=2)
 @every_kind
 def test_for_pytest_executor_seconds_and_timeout_are_passed_on(kind: Kind) -> None:
     threads: set[int] = set()

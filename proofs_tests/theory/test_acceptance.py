@@ -150,6 +150,7 @@ def mean_block_length(step, target, drafter, lookahead):
     return sum(len(block) * probability for block, probability in blocks.items())
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("algorithm", ["standard", "union", "tli"])
 @given(p=distributions(3), q=distributions(3), lookahead=lookaheads())
 def test_expected_tokens_for_models_that_ignore_context(algorithm, p, q, lookahead):

@@ -80,14 +80,6 @@ def test_first_decline_is_best_for_convex_latencies(requests, latencies, cost):
     assert first_decline(values) == best(values)
 
 
-def test_staircases_refute_first_decline(counterexample):
-    def holds(case):
-        values = goodputs(*case)
-        return values[first_decline(values)] == max(values)
-
-    assert counterexample(st.tuples(BATCHES, STAIRS), holds)
-
-
 @given(BATCHES, STAIRS, COSTS)
 def test_scan_over_totals_is_the_best_of_all_choices(requests, latencies, cost):
     """For every total, no choice of lengths beats the likeliest drafts; nor over all totals."""

@@ -93,6 +93,7 @@ def every_row(p: Tensor, q: Tensor, *rest: Any) -> Any:
     return residual, topdown(p, q, *rest)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_memory_is_that_of_a_few_rows(dtype: torch.dtype) -> None:
     """Whatever the number of drafts; traversal keeps the target's laws in float32."""

@@ -110,6 +110,7 @@ def test_what_is_advised_for_words_without_a_decoder_works(advised: Any, method:
     assert found.tokens == (greedy(given["target"], [3, 4], 6),)
 
 
+@pytest.mark.deep
 def test_tokenizers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read, calls = TokenVocabulary.from_tokenizer, []
     monkeypatch.setattr(
@@ -145,6 +146,7 @@ def test_blocks_with_every_drafter_that_declares_its_laws(
     assert calls
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("method", DRAFTERS)
 def test_declaring_methods_are_those_that_declare(
     monkeypatch: pytest.MonkeyPatch, method: str

@@ -299,6 +299,7 @@ def test_guesses_of_any_length_have_no_finding(declared: bool) -> None:
     assert judged(PAIRS[1], {}, guessed(declared)) == Verdict.INCONCLUSIVE
 
 
+@pytest.mark.deep
 def test_guesses_reject_one_coin_for_all_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     row_coins = loop_module.row_coins
 

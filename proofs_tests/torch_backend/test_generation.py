@@ -156,6 +156,7 @@ def ending(given: dict[str, Any]) -> Generation:
     return generate(**given, **others, eos=[*ends])
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("method", DRAFTERS)
 def test_finished_rows_leave_both_batches(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """Also in the forwards that lazy verification takes, after those of the target."""

@@ -151,6 +151,7 @@ def given(drafter: Any, **others: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("drafter", [byte_level(False), unigram(fallback=True), word_piece()])
 def test_every_kind_of_drafter(drafter: Any) -> None:
     """Normalising ones too; caches do not change what is generated."""

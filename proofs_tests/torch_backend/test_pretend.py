@@ -179,6 +179,7 @@ def test_validation_is_that_of_the_cpu() -> None:
     assert ("validation.py", "refuse") in pretender.events.places("wait")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_trees_are_those_of_the_cpu(use_cache: bool) -> None:
     def read(model: Any) -> list[Tensor]:

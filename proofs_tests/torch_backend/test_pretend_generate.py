@@ -132,6 +132,7 @@ def test_nothing_waits_between_drafting_and_the_results(monkeypatch: pytest.Monk
     assert found[1] == ["settle", "_iterate", "settle"]
 
 
+@pytest.mark.deep
 def test_waits_of_an_iteration_of_slrs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two for each step of drafting, one for each judgement, five where more is read.
 
@@ -178,6 +179,7 @@ def test_a_wait_within_verification_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert found == {("chains.py", "verify"): 1}
 
 
+@pytest.mark.deep
 def test_masks_that_transformers_reads_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads those of two dimensions in every forward of a single token."""
     monkeypatch.setattr(configs, "MASKED", ())

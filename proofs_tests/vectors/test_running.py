@@ -199,6 +199,7 @@ def lenient(target_probs, draft_probs, draft_tokens, *, coins, highest_first=Fal
     return tokens, np.array([kept + 1])
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("last", ["inverse", "descending"])
 def test_two_policies_may_be_declared_together(last):
     both = {"policies": ["accept-up-to", "closed-cdf"]}
@@ -211,6 +212,7 @@ def test_two_policies_may_be_declared_together(last):
     )
 
 
+@pytest.mark.deep
 def test_one_policy_is_not_enough_for_those_who_follow_two():
     sampler = capable(rule="standard")(partial(lenient, highest_first=True))
     needed = {"coin-at-ratio/003", "certain-draft/002", "one-hot-draft/003"}
@@ -218,6 +220,7 @@ def test_one_policy_is_not_enough_for_those_who_follow_two():
         assert needed <= failing(sampler, last="descending", policies=[policy])
 
 
+@pytest.mark.deep
 def test_a_failure_says_which_convention_it_follows():
     sampler = capable(rule="standard")(partial(lenient, highest_first=True))
     done = run(sampler, FILES["standard"]["cases"], last="inverse")

@@ -54,7 +54,7 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
-@pytest.mark.deep(one_in=18)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [
@@ -92,7 +92,7 @@ def test_greedy_block_verification_emits_fewer_tokens_than_standard_in_two_itera
     )
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep
 @pytest.mark.parametrize(("rule", "formula"), DECLARED)
 def test_rules_accept_what_their_formulas_say(rule: str, formula: str) -> None:
     rows = (TWO_TOKENS,) if RULES[rule].same_vocabulary else LARGER
@@ -116,6 +116,7 @@ def test_rules_accept_at_given_rows_what_their_formulas_say(rule: str, formula: 
     assert any(accepted)
 
 
+@pytest.mark.deep
 def test_the_formula_of_another_rule_is_refuted() -> None:
     answer = asked("tli", "min(p, q), 0 for what the draft model lacks", *PARTLY)
     said = answer_sentence(answer)

@@ -155,6 +155,7 @@ def size(found: Refutation) -> tuple[int, int, int]:
     return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
 
 
+@pytest.mark.deep
 def test_rules_are_tried_on_the_cases_on_record() -> None:
     assert recorded() == json.loads(RECORD.read_text())
 
@@ -167,9 +168,18 @@ def test_other_rows_are_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed[1] != rows
 
 
+SLOW = ("initial contexts",)
+"""Seconds, where most take tenths."""
+
+
 @pytest.mark.deep(one_in=24)
 @pytest.mark.parametrize(
-    ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
+    ("situation", "name"),
+    [
+        pytest.param(situation, name, marks=[pytest.mark.deep] * (situation in SLOW))
+        for situation in BUGS
+        for name in BUGS[situation]
+    ],
 )
 def test_a_bug_in_a_situation_is_refuted_there(situation: str, name: str) -> None:
     """On the toy pairs, which were all there was, each of them is proved."""
@@ -378,6 +388,7 @@ def test_what_is_found_survives_an_interrupt() -> None:
     assert [row.cases for row in report.enumerated][:3] == [68, 12, 0]
 
 
+@pytest.mark.deep
 def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -391,6 +402,7 @@ def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(
     assert max(long.lookaheads) == 16
 
 
+@pytest.mark.deep
 def test_nothing_is_proved_of_a_rule_that_is_no_function_of_chance_in_one_situation() -> None:
     state = iter(range(10**6))
 

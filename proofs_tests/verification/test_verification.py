@@ -242,6 +242,7 @@ def test_accepted_lengths() -> None:
     assert accepted_lengths({(0, 1, 2): 0.5, (1,): 0.5}) == (0.5, 0, 0.5)
 
 
+@pytest.mark.deep
 def test_a_rule_that_draws_for_ever_is_stopped_once() -> None:
     def never_ends(target, drafter, context, lookahead, chance):
         while not chance.accept(Fraction(1, 2), "again"):
@@ -299,6 +300,7 @@ def test_a_rule_that_is_no_function_of_chance_is_not_judged(step) -> None:
     assert "no function of chance: of two runs with the same choices" in str(error)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("seed", [None, 0])
 def test_a_rule_that_never_asks_chance_is_not_judged(seed) -> None:
     def from_numpy(target, drafter, context, lookahead, chance):
@@ -310,6 +312,7 @@ def test_a_rule_that_never_asks_chance_is_not_judged(seed) -> None:
     assert "takes no decision from chance: it asked for nothing" in str(report.outside[1])
 
 
+@pytest.mark.deep
 def test_a_rule_that_asks_somewhere_is_judged_everywhere() -> None:
     """Without drafts it takes the likeliest token: a bug, and a function of chance."""
 
@@ -338,6 +341,7 @@ def test_a_rule_may_ask_nothing_where_all_is_certain() -> None:
     assert report.outside is None
 
 
+@pytest.mark.deep
 def test_very_long_blocks_are_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "MAX_TEXTS", 2_000)
     report = prove(lambda *case: (*standard.step(*case), *[0] * 40))
@@ -382,6 +386,7 @@ def test_a_rule_that_cannot_read_what_can_be_read_has_failed() -> None:
     assert len(report.raised) == len(rule_cases("quick", False, [TOY_PAIRS])) - 16
 
 
+@pytest.mark.deep
 def test_an_error_on_unreadable_vocabularies_is_still_an_error() -> None:
     def fails(target, drafter, context, lookahead, chance):
         drafter.vocabulary.ids[target.vocabulary.tokens[0]]
@@ -430,15 +435,6 @@ def nothing_proved(monkeypatch: pytest.MonkeyPatch) -> None:
         return AlgorithmReport(rule.name, cases=1)
 
     monkeypatch.setattr(main_job, "check_case", check_case)
-
-
-@pytest.mark.usefixtures("small_job", "nothing_proved")
-def test_each_case_is_told_once() -> None:
-    told: list[str] = []
-    verify(advance=told.append)
-    assert told == ["standard"] * len(cases_of("quick")) + ["autoregressive"] * len(
-        cases_of("quick")
-    )
 
 
 @pytest.mark.usefixtures("small_job")
@@ -510,12 +506,17 @@ def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_small
 
 
 @pytest.mark.usefixtures("small_job", "nothing_proved")
-def test_seconds_are_those_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_case_is_told_once_and_seconds_are_those_of_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
     # A clock that goes on by one second a look: each job takes one second.
     looks = itertools.count()
     monkeypatch.setattr(main_job, "time", SimpleNamespace(perf_counter=lambda: float(next(looks))))
-    reports = verify().reports
-    jobs = -(-len(main_job.cases_of("quick")) // main_job.CASES_IN_A_JOB)
+    reports = verify(advance=told.append).reports
+    cases = len(cases_of("quick"))
+    assert told == ["standard"] * cases + ["autoregressive"] * cases
+    jobs = -(-cases // main_job.CASES_IN_A_JOB)
     assert [report.seconds for report in reports] == [
         jobs + bool(report.monte_carlo) for report in reports
     ]

@@ -81,7 +81,7 @@ def test_mutants_are_lossy_in_their_situation_alone(entry: Entry) -> None:
     assert shown == SHOWN.get(entry.id, shown)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("entry", CONTROLS, ids=lambda one: one.id)
 def test_controls_are_lossless_and_not_the_clean_loop(entry: Entry) -> None:
     loop = entry.generate_batch

@@ -267,6 +267,7 @@ def twins(entry: Entry) -> float:
     return equal / 1_000
 
 
+@pytest.mark.deep
 def test_rows_that_share_coins_agree_too_often() -> None:
     """The chance of agreement of independent rows is exact; 6 standard errors is below 1e-8."""
     target, drafter = models_of(0)
@@ -343,6 +344,7 @@ def test_coarse_uniforms_keep_a_draft_that_is_all_but_impossible() -> None:
     assert {n for n, e in BAD.items() if e.shows == "coins"} == {*EDGES, "coarse-uniforms"}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", EDGES)
 def test_mutants_that_only_injected_coins_find(name: str) -> None:
     p, q, draft, u, noise = EDGES[name]
@@ -384,6 +386,7 @@ def test_controls_are_what_they_look_like(name: str) -> None:
     assert all(same(*pair) for pair in pairs) == (name == "product-instead-of-ratio")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("batch", BATCHES)
 def test_the_standard_step_row_by_row_is_the_clean_verifier(batch: str) -> None:
     rng = np.random.default_rng(10)

@@ -52,6 +52,7 @@ TREES = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", ["s1", "m3", "c"])
 def test_the_parts_together_are_the_clean_rules(name):
     pair = PAIRS[name]

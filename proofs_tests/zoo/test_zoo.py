@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pkgutil import walk_packages
 from typing import get_args
 
@@ -149,14 +149,12 @@ def traced_paths(
     return list(enumerate_paths(run))
 
 
-@pytest.mark.parametrize("lookahead", [0, 1, 2, 3])
-@pytest.mark.parametrize("context", [(), (1,), (0, 2)])
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", FIXTURES)
-def test_without_a_patch_it_is_the_standard_step(
-    name: str, context: Tokens, lookahead: int
-) -> None:
-    clean = traced_paths(speculative(), FIXTURES[name], context, lookahead)
-    assert clean == traced_paths(standard.step, FIXTURES[name], context, lookahead)
+def test_without_a_patch_it_is_the_standard_step(name: str) -> None:
+    for case in product([(), (1,), (0, 2)], range(4)):
+        clean = traced_paths(speculative(), FIXTURES[name], *case)
+        assert clean == traced_paths(standard.step, FIXTURES[name], *case)
 
 
 def test_clean_step_has_the_errors_of_the_standard_step() -> None:

@@ -20,14 +20,10 @@ from proofs_tests.helpers.companions import (
     ALIKE,
     BOTH,
     CONTEXTS,
-    DRAFTERS,
-    RULES,
     F,
-    is_predictable,
     keeping,
     models,
     simplex,
-    truncating,
 )
 from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import companion, standard
@@ -38,7 +34,7 @@ from specref.chance import Traced, enumerate_paths
 from specref.contrib.speed.companion_table import truncated_law
 from specref.contrib.speed.speedup import expected_block_length
 from specref.distributions import total_variation, with_temperature
-from specref.models import as_float, hashed_model, iid_model
+from specref.models import as_float, iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless, product
 from specref.theory import acceptance
@@ -105,6 +101,7 @@ def test_the_same_proof_refutes_what_anticipates(rule, counterexample):
     assert counterexample(CASES, lambda case: prove(rule, case, told).lossless)
 
 
+@pytest.mark.deep
 @settings(max_examples=20)
 @given(TRIPLES, KEYS)
 def test_decode_loops_are_lossless(triple, key):
@@ -143,23 +140,6 @@ def test_the_published_rule_is_exact_for_greedy_models(case):
             triple[who].vocabulary, lambda x, m=triple[who]: with_temperature(m.next_token(x), 0)
         )
         assert prove(companion.step, (cold, *rest), BOTH)
-
-
-TARGETS = [hashed_model(AB, f"predictable {key}") for key in range(4)]
-
-
-@pytest.mark.parametrize(("name", "lossless"), [("no memory", 7), ("last token", 5)])
-def test_lossless_iff_no_draft_decides_about_itself(name, lossless):
-    """All 81 rules {a, b}^2 -> {0, 1, 2}: necessity with the drafter as its own target."""
-    drafter = DRAFTERS[name]
-    held = 0
-    for rule in RULES:
-        step, predictable = truncating(rule), is_predictable(rule, drafter)
-        assert is_lossless(step, drafter, drafter, (), 2).lossless == predictable, rule
-        held += predictable
-        if predictable:
-            assert all(is_lossless(step, target, drafter, (), 2) for target in TARGETS), rule
-    assert held == lossless
 
 
 WEIGHTS = [

@@ -128,6 +128,7 @@ def test_lossless_on_200_random_vocabulary_pairs():
     assert seen == {"END": 118, "merged": 78, "EOS": 54, "context": 75}
 
 
+@pytest.mark.deep
 @given(SMALL, ANY_RULE)
 def test_decode_loops_are_lossless(case, rule):
     assert is_lossless_loop(step_by(rule), *case, length=3)

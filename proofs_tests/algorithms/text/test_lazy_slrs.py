@@ -201,11 +201,7 @@ def test_blocks_have_the_law_of_slrs(case, rule, verified):
     assert lazy == full
 
 
-@given(ITERATIONS)
-def test_lossless(case):
-    assert is_lossless(lazy_slrs.step, *case)
-
-
+@pytest.mark.deep
 def test_uncertified_bounds_are_lossy(counterexample, monkeypatch):
     monkeypatch.setattr(lazy_slrs, "DraftTree", HalfTheFrontier)
     assert counterexample(ITERATIONS, lambda case: is_lossless(lazy_slrs.step, *case))
@@ -262,6 +258,7 @@ def test_at_most_two_evaluations_are_expected(case):
     assert evaluations(lazy_slrs.single_token_step, case) <= 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("verified", sorted(STEPS))
 def test_at_most_half_of_the_forwards(verified):
     """Drafting included; exact, over the toy pairs of the benchmark and lookahead 1 to 3."""

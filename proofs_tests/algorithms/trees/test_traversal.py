@@ -52,6 +52,7 @@ def test_accepts_every_prefix_at_least_as_often_with_replacement(case):
     assert all(more[prefix] >= weight for prefix, weight in fewer.items())
 
 
+@pytest.mark.deep
 def test_accepts_more_on_most_models():
     """100 hashed pairs of four tokens, branching (2, 2): strictly more for 72, less for none."""
     vocabulary, strict = Vocabulary("abcd"), 0

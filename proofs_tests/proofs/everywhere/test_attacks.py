@@ -23,6 +23,7 @@ def test_what_comes_of_it(name: str) -> None:
     assert outcome(name) == ATTACKS[name].comes
 
 
+@pytest.mark.deep
 def test_another_seed_refutes_a_rule_that_knows_the_prime_of_seed_0() -> None:
     found = is_lossless_everywhere(ATTACKS["known prime"].step, "ab", lookahead=1, seed=1)
     assert found.verdict == "lossy"

@@ -95,6 +95,7 @@ def test_nothing_is_proved_of_a_rule_that_is_lossy() -> None:
     assert found.relation == "at most"
 
 
+@pytest.mark.deep
 def test_the_sum_can_be_more_though_one_text_is_less() -> None:
     """Both draw from the target; a second token follows b, or follows a at times."""
 
@@ -168,6 +169,7 @@ def test_one_seed_gives_one_result() -> None:
     assert all(part.mistakes >= 0 for side in (one.at_least, one.at_most) for part in side.parts)
 
 
+@pytest.mark.deep
 def test_ctrl_c_keeps_the_witnesses() -> None:
     def stop(part) -> None:
         raise KeyboardInterrupt
@@ -204,6 +206,7 @@ def test_an_unfinished_proof_that_a_rule_is_lossless_is_no_premise() -> None:
     assert not found.at_least.proved
 
 
+@pytest.mark.deep
 def test_a_limit_on_paths(monkeypatch) -> None:
     monkeypatch.setattr("specref.proofs.everywhere.acceptance.MAX_PATHS", 1)
     with pytest.raises(TooManyPathsError, match="more than 1 paths at one sample"):

@@ -55,6 +55,7 @@ def test_a_rule_of_high_degree_is_decided_within_its_budget() -> None:
     assert found.verdict in ("lossy", "open")
 
 
+@pytest.mark.deep
 def test_a_rule_that_is_slow_at_each_call_keeps_the_budget_of_its_first_runs() -> None:
     """Each call takes 20 ms of the processor: all paths at three rows would be a second."""
     calls = 0

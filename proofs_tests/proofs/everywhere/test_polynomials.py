@@ -144,10 +144,10 @@ def test_a_difference_of_squares_has_two_factors_and_a_sum_has_one(seed: int) ->
 
 
 def test_signs_over_rows_are_those_at_rows() -> None:
-    """x and y are entries of a row, z of another; twenty pairs of rows for each polynomial."""
+    """x and y are entries of a row, z of another; five pairs of rows for each polynomial."""
     rng = random.Random(0)
     forms = [random_polynomial(rng) for _ in range(200)]
-    for form in forms * 20:
+    for form in forms * 5:
         first, second = ([rng.choice((0, 0, 1, 5)) for _ in range(size)] for size in (3, 2))
         first[0], second[0] = first[0] + (not any(first)), second[0] + (not any(second))
         values = [Fraction(one, sum(first)) for one in first[:2]]

@@ -293,6 +293,7 @@ def test_until_open_stops_at_the_first_outcome_that_is_open() -> None:
     assert (found.verdict, len(found.slices), found.open) == ("open", 1, 4)
 
 
+@pytest.mark.deep
 def test_until_open_stops_each_job_of_an_executor() -> None:
     told: list[object] = []
     with ThreadPoolExecutor(1) as pool:
@@ -325,6 +326,7 @@ def test_ctrl_c_between_outcomes_keeps_those_that_are_done() -> None:
     assert (found.interrupted, found.verdict, len(found.slices)) == (True, "open", 1)
 
 
+@pytest.mark.deep
 def test_where_a_rule_refuses_numbers_is_told_from_a_process_too() -> None:
     def converts(target, chance):
         return (int(target.next_token(())[0]),)
@@ -346,6 +348,7 @@ def test_rows_at_which_a_lossy_rule_is_right() -> None:
     assert is_lossless(step, *proof.models_of(Space(found.target, found.drafter, 0), rows), (), 1)
 
 
+@pytest.mark.deep
 def test_a_rule_that_was_right_nowhere_has_no_such_rows() -> None:
     def tosses(target, drafter, context, lookahead, chance):
         return (int(chance.accept(Fraction(1, 2), "toss")),)
@@ -406,12 +409,12 @@ def test_what_the_solver_does_not_know_is_open(monkeypatch) -> None:
 
 def test_a_rule_that_spends_the_budget_is_left_open() -> None:
     def slow(target, drafter, context, lookahead, chance):
-        ends = time.process_time() + 0.03
+        ends = time.process_time() + 0.01
         while time.process_time() < ends:
             pass
         return standard.step(target, drafter, context, lookahead, chance)
 
-    found = is_lossless_everywhere(slow, "ab", budget=0.3)
+    found = is_lossless_everywhere(slow, "ab", budget=0.1)
     assert (found.verdict, found.lossy) == ("open", 0)
     assert found.open > 0
 
@@ -457,6 +460,7 @@ def test_without_z3_it_says_what_to_install(monkeypatch) -> None:
         is_lossless_everywhere(standard.step, "ab")
 
 
+@pytest.mark.deep
 def test_a_bug_where_the_drafter_has_a_zero_is_found() -> None:
     """The face q(a) = 0 is where a path with a positive weight divides, or does not exist."""
 
@@ -519,7 +523,7 @@ def test_a_proof_leaves_no_number_behind() -> None:
 
 
 def test_the_error_covers_that_the_modulus_may_be_no_prime() -> None:
-    found = is_lossless_everywhere(standard.step, "ab")
+    found = is_lossless_everywhere(standard.step, "ab", lookahead=0)
     for mistakes, bits in ((2**80, 126), (2**86, 126), (2**88, 124)):
         found.slices[0].mistakes = mistakes
         total = Fraction(sum(one.mistakes for one in found.slices), 2**ACCIDENT)

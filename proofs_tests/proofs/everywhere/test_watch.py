@@ -61,6 +61,7 @@ def test_what_leaves_the_program_is_an_error() -> None:
     assert frames_of_rule(raised.value)[-1].name == "leaving"
 
 
+@pytest.mark.deep
 def test_a_rule_that_waits_is_given_up_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no processor time; the budget is not spent."""
     monkeypatch.setattr(module, "LONGEST", 0.5)

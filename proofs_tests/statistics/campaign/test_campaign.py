@@ -175,6 +175,7 @@ def test_mean_wealth_is_not_one_under_a_bug(name: str) -> None:
     assert abs(mean_wealth(MUTANTS[name].step) - 1) > 1e-3
 
 
+@pytest.mark.deep
 def test_false_alarms_keep_alpha_however_often_one_looks() -> None:
     rng, looks = np.random.default_rng(11), np.unique(np.geomspace(2, 1_500, 9).astype(int))
     runs = [watched(law_of(step, "c"), looks, rng) for step in LOSSLESS.values() for _ in range(8)]
@@ -805,6 +806,7 @@ def conformance_of(gaps: Array, allowed: float) -> Conformance:
     return names.get((longer, shorter), Conformance.DEVIATES if longer else Conformance.DEFLATED)
 
 
+@pytest.mark.deep
 def test_accepted_lengths_of_a_conforming_sampler_rarely_deviate() -> None:
     rng, law, deviations = np.random.default_rng(32), law_of(standard.step, "c"), 0
     for _ in range(200):

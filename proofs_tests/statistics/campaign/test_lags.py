@@ -114,6 +114,7 @@ def components(batches: list) -> Array:
     return np.concatenate(list(campaign.wealth().values()))
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("size", [1, 7, 63, 64, 65, 200])
 def test_evidence_does_not_depend_on_how_blocks_are_batched(size: int) -> None:
     blocks = drawn(law_of(standard.step, "eos"), 300, np.random.default_rng(5))

@@ -43,6 +43,7 @@ def test_of_the_law_itself_nothing_is_left_on_average(p: float, apart: float) ->
         assert chance @ np.where(which, count - size * p, 0) > 0.05
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("cells", "trials"), [(8, 3_000), (512, 3_000), (5_000, 12_000)])
 def test_noise_is_not_told_as_a_distance(cells: int, trials: int) -> None:
     rng = np.random.default_rng(cells)

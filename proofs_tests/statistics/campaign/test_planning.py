@@ -392,6 +392,7 @@ def test_a_sampler_at_the_detectable_distance_is_found(
     assert surely_at_most(sum(i.estimate <= i.threshold for i in found), BETA, len(found))
 
 
+@pytest.mark.deep
 def test_a_sampler_beyond_eps_is_never_certified() -> None:
     # At alpha 0.5 the upper bound has little slack: 1.1 standard deviations for a fair coin.
     rng, eps, certified = np.random.default_rng(4), 0.1, 0
@@ -403,6 +404,7 @@ def test_a_sampler_beyond_eps_is_never_certified() -> None:
     assert surely_at_most(certified, 0.25, 300)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("fixture", ["m", "c"])
 def test_needed_trials_certify_a_lossless_sampler_and_a_quarter_does_not(fixture: str) -> None:
     law, eps = block_law(standard.step, FIXTURES[fixture]), 0.05

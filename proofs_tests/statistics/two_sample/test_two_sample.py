@@ -93,7 +93,7 @@ def test_the_mean_wealth_is_at_most_one_exactly(view: str) -> None:
         assert Fraction(9, 10) < mean_wealth(view, Fraction(stake)) < 1
 
 
-@pytest.mark.parametrize("planted", ["peek", "drop"])
+@pytest.mark.parametrize("planted", [pytest.param("peek", marks=pytest.mark.deep), "drop"])
 def test_bets_that_see_their_pair_and_pairs_chosen_afterwards_are_noticed(planted: str) -> None:
     assert mean_wealth("prefix", HALF, **{planted: True}) > 1
 
@@ -186,6 +186,7 @@ def test_the_right_rule_is_not_lossy() -> None:
     assert report.anytime_p > 1e-3
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("fixture", ["wide", "eos"])
 @pytest.mark.parametrize("name", ["residual-is-p", "bonus-argmax", "lenience-5-4", "shared-u"])
 def test_bugs_are_found(fixture: str, name: str) -> None:

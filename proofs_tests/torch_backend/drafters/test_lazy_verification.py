@@ -159,6 +159,7 @@ def held(pair: Pair, rows: int = 40, lookahead: int = 3) -> bool:
     return True
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("pair", [WAITING, PADDED], ids=["bytes that wait", "special tokens"])
 def test_what_the_drafter_cannot_spell(pair: Pair) -> None:
     """Bytes within a character wait, over the prompt and drafts; what is no text ends a draft."""

@@ -157,6 +157,7 @@ def test_a_law_that_is_not_sampled_from_is_rejected(mutant: type[MappedDrafter])
         draft_paths(build(mutant), mapped, CONTEXT, 1)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("mutant", [Unnormalised, Permuted])
 def test_such_a_law_is_lossy(mutant: type[MappedDrafter]) -> None:
     right = draft_paths(build(TliDrafter), mapped, CONTEXT, 1)

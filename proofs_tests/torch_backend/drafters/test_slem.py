@@ -265,7 +265,7 @@ def test_blocks_are_the_targets(context: list[int]) -> None:
 
 def test_a_target_that_reads_its_context_again_is_rejected() -> None:
     assert WORDS.encode(WORDS.text([0, 1]))[0] == [2]
-    assert max(block_error(reread, [0, 1], tokens) for tokens in proposals([0, 1])) > 1e-3
+    assert any(block_error(reread, [0, 1], tokens) > 1e-3 for tokens in proposals([0, 1]))
 
 
 def test_lookbehind_is_at_least_1() -> None:

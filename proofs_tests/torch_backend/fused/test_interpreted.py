@@ -16,12 +16,12 @@ pytest.importorskip("triton", reason="not_run (no triton)")
 
 ROOT = Path(__file__).parents[3]
 FILES = (
-    # At small constants; at those of production the next one asks the same.
-    pytest.param("proofs_tests/torch_backend/test_fused.py", marks=pytest.mark.deep),
     "proofs_tests/torch_backend/fused/test_production.py",
     "gpu_tests/test_fused_benchmarks.py",
     "specref/torch_backend/fused",
 )
+SMALL = "proofs_tests/torch_backend/test_fused.py"
+"""With --deep: at small constants it asks what the first one asks at those of production."""
 
 
 def interpreted(*arguments: str) -> str:
@@ -33,7 +33,8 @@ def interpreted(*arguments: str) -> str:
         A test fails, or none was run.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    more = {"TRITON_INTERPRET": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, **more, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -42,16 +43,17 @@ def interpreted(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_files_pass_in_the_interpreter(file: str, request: pytest.FixtureRequest) -> None:
-    deep = ["--deep"] * bool(request.config.option.deep)
-    said = interpreted(file, "-W", "ignore::RuntimeWarning", "-W", "error::UserWarning", *deep)
+def test_files_pass_in_the_interpreter(request: pytest.FixtureRequest) -> None:
+    more = [SMALL, "--deep"] if request.config.option.deep else []
+    warnings = ["-W", "ignore::RuntimeWarning", "-W", "error::UserWarning"]
+    said = interpreted(*FILES, *more, *warnings)
     assert "no CUDA): test_interpreted" not in said
 
 
 SKIPPED = "import pytest\npytest.skip('x', allow_module_level=True)\n"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("source", ["def test_it():\n    assert False\n", SKIPPED])
 def test_a_failure_and_a_skip_are_noticed(source: str, tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"

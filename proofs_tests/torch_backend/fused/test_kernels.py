@@ -77,6 +77,7 @@ def loads(asm: dict[str, Any], pattern: str) -> int:
     return len(re.findall(pattern, asm["ptx"]))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("size", [152_064, 50_257])
 def test_kernels_read_16_bytes_at_once(compiled: dict[str, Any], size: int) -> None:
     """Both laws to be judged, also where lines begin anywhere; and p where a token is drawn."""

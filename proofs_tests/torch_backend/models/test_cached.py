@@ -70,6 +70,7 @@ def test_a_cache_that_is_not_cropped_is_noticed(
     assert Walk(llama().double(), rows, seed=1).run(4) > MARGIN[torch.float64]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("lost", [-1, 1])
 def test_a_wrong_prefix_is_noticed(monkeypatch: pytest.MonkeyPatch, rows: int, lost: int) -> None:

@@ -142,6 +142,7 @@ def test_trees_have_the_law_of_the_algorithm(rule: str, pick: Pick) -> None:
     assert list(differences(rule, pick=pick)) == []
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 def test_certain_drafts_have_the_law_of_the_algorithm(rule: str) -> None:
     """The likeliest tokens; without their laws, and with point masses for laws."""
@@ -165,12 +166,13 @@ def test_certain_drafts_have_the_law_of_the_algorithm(rule: str) -> None:
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = planted(bug, monkeypatch.setattr)
-    assert list(differences(rule, FEW))
+    assert next(differences(rule, FEW), None)
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 def test_siblings_whose_laws_are_not_restricted_have_another_law(rule: str) -> None:
-    assert list(differences(rule, FEW, change=tree_bugs.declared))
+    assert next(differences(rule, FEW, change=tree_bugs.declared), None)
 
 
 @pytest.mark.deep(one_in=4)

@@ -61,6 +61,7 @@ def test_forgotten_nodes_take_no_place(model: PreTrainedModel, use_cache: bool) 
     assert walk.worst < EXACT
 
 
+@pytest.mark.deep
 def test_holes_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed, compact = [], Slots.compact
 

@@ -102,6 +102,7 @@ def test_blocks_have_the_law_of_the_algorithm(name: str, lookahead: int) -> None
     assert list(differences(name, lookahead)) == []
 
 
+@pytest.mark.deep
 def test_longer_blocks_have_the_law_of_the_algorithm() -> None:
     assert list(differences("block", 3, few=4)) == []
     assert list(differences("union", 3, few=2)) == []
@@ -166,7 +167,7 @@ BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function, broken = BUGS[bug]
     monkeypatch.setattr(block, function, broken)
-    assert list(differences(name, 2))
+    assert next(differences(name, 2), None)
 
 
 def test_pinned_lengths() -> None:

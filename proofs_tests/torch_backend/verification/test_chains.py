@@ -168,13 +168,13 @@ BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function, broken = BUGS[bug]
     monkeypatch.setattr(chains, function, broken)
-    assert list(differences(name, places(name)))
+    assert next(differences(name, places(name)), None)
 
 
 def test_matching_that_keeps_what_differs_has_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
     late = chains._leading
     monkeypatch.setattr(chains, "_leading", lambda flags: (late(flags) + 1).clamp(max=2))
-    assert list(differences("slem", places("slem")))
+    assert next(differences("slem", places("slem")[:6]), None)
 
 
 # Batches.
