@@ -203,7 +203,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     assert_fits("verify-dominance", record.read_text())
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("rule", "formula", "budget", "code"),
     [

@@ -281,7 +281,7 @@ def test_a_law_that_cannot_be_probed_is_no_pass(samplers: str) -> None:
     for target, only, why in (
         ("from_normal", "interior/001", "Generator.normal"),
         ("from_seed", "interior/001", "cannot be probed"),
-        ("from_seed", "certain-target/", "what it draws from its seed is not intercepted"),
+        ("from_seed", "certain-target/001", "what it draws from its seed is not intercepted"),
     ):
         result = vectors("--run", f"{samplers}:{target}", "--only", f"standard/{only}")
         assert result.exit_code == 2
