@@ -38,7 +38,7 @@ def steps(tmp_path, monkeypatch):
     return small, tmp_path / "cuda.json"
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("status", CASES)
 def test_outcomes(steps, tmp_path, status):
     (tmp_path / "test_it.py").write_text(CASES[status])

@@ -138,6 +138,7 @@ def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
         ask(program)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -145,6 +145,7 @@ def test_seeds_follow_the_generator_and_are_integers_of_53_bits(tmp_path: Path) 
     assert all(2**32 < seed < 2**53 for seed in seeds)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", ["target_probs", "draft_probs", "draft_tokens", "lens"])
 @pytest.mark.parametrize("kind", ["list", "tensor"])
 def test_arrays_are_those_of_numpy(tmp_path: Path, name: str, kind: str) -> None:
@@ -253,6 +254,7 @@ def test_a_program_may_decode_greedily(tmp_path: Path) -> None:
         assert "boundary/greedy-blocks" in {r.id for r in report.failures} or not exit_code
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("claim", [{"inputs": "logits"}, {"arrays": "torch"}, {"in_place": True}])
 def test_claims_about_arrays_are_not_those_of_a_program(tmp_path: Path, claim: Any) -> None:
     with Process(toy(tmp_path)) as program:
@@ -262,6 +264,7 @@ def test_claims_about_arrays_are_not_those_of_a_program(tmp_path: Path, claim: A
         check(program, only=["smoke/answers"], timeout=None, inputs="probs", in_place=False)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("fault", WRONG_STARTS)
 def test_a_program_that_does_not_start_cannot_be_judged(tmp_path: Path, fault: str) -> None:
     with pytest.raises(CannotStartError) as caught:

@@ -191,7 +191,7 @@ def test_an_address_where_nothing_answers_is_said_before_a_missing_model(check, 
 
 def test_a_field_that_the_server_ignores_is_no_pass(check):
     with serving() as url:
-        result = check(url, "--off", "speculative.n_max=0", texts=8)
+        result = check(url, "--off", "speculative.n_max=0", texts=4)
     assert result.exit_code == 2
     assert result.stdout.startswith("NOT EXERCISED")
     assert "--within" not in result.stdout, "no --within makes it a pass"
@@ -199,7 +199,7 @@ def test_a_field_that_the_server_ignores_is_no_pass(check):
 
 def test_drafts_that_nothing_counts_are_no_pass_and_forms_are_found(check):
     with serving(form="content") as url, serving(form="content", speculate=False) as plain:
-        result = check(url, "--plain", plain, texts=8)
+        result = check(url, "--plain", plain, texts=4)
     assert result.exit_code == 2
     assert result.stdout.startswith("COULD NOT TELL whether drafts were used")
     assert "tokens a second, a hint" in result.output
@@ -218,7 +218,7 @@ def test_drafts_on_a_page_of_counters_are_read_if_asked_for(check):
 
 def test_texts_at_temperature_0_are_held_against_each_other(check):
     with serving("greedy by q") as url:
-        result = check(url, *OFF, texts=8)
+        result = check(url, *OFF, texts=4)
     assert result.exit_code == 1
     assert result.stdout.startswith("GREEDY TEXTS DIFFER; sampled texts: inconclusive.\n")
 
@@ -227,7 +227,7 @@ def test_seeds_that_are_not_obeyed_are_said(check, monkeypatch):
     numbers = iter(range(10**6))
     monkeypatch.setattr(client, "seed_of", lambda prompt, seed: next(numbers))
     with serving() as url:
-        result = check(url, *OFF, texts=8)
+        result = check(url, *OFF, texts=4)
     assert "seeds do not settle a text" in " ".join(result.stdout.split())
 
 

@@ -127,7 +127,7 @@ def test_nothing_is_found_in_a_few_texts(kind: str) -> None:
     assert texts.evidence["accepted"] > 50
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_texts_are_those_of_the_law_and_of_plain_mode(kind: str) -> None:

@@ -200,7 +200,7 @@ def test_warpers() -> None:
     assert low <= overlap(p, q) <= high < 1
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("generate", "target", "drafter", "all_kept"),
     [
