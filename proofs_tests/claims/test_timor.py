@@ -1078,7 +1078,6 @@ def test_n_11_deterministic_drafter_makes_slrs_exact_match():
             assert RULES[algorithm].acceptance_rate(target, drafter, (), 2) == p[2]
 
 
-@pytest.mark.deep
 def test_n_13_iterations_compose():
     """Another algorithm and lookahead in each iteration, chosen from accepted tokens: exact."""
 

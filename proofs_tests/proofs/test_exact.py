@@ -56,13 +56,6 @@ def garbage(vocabulary, context, text):
     return tuple((7 * len(text) + 5 * j + sum(context)) % 5 - 1 for j in range(len(text) % 4))
 
 
-def mixed(target, drafter, context, lookahead, chance):
-    """Another algorithm and lookahead in each iteration, chosen from accepted tokens only."""
-    steps = [slrs.step, autoregressive.step, slem.step, union.step, tli.step]
-    step = steps[(lookahead + 2 * sum(context) + len(context)) % len(steps)]
-    return step(target, drafter, context, (lookahead + len(context)) % 3, chance)
-
-
 REALIGNED = [keywords(slem.step, propose=slem.realigned(n)) for n in (1, 3)]
 GARBAGE = keywords(slem.step, propose=garbage)
 SLRS = [
@@ -97,13 +90,6 @@ def test_iteration_and_decode_loop_are_lossless(steps, cases, data):
         assert proof, f"one iteration of {step.__name__}: {proof.difference}"
     proof = is_lossless_loop(looped, *case, length=3)
     assert proof, f"decode loop of {looped.__name__}: {proof.difference}"
-
-
-@pytest.mark.deep
-@given(STRINGS)
-def test_decode_loop_that_mixes_algorithms_is_lossless(case):
-    proof = is_lossless_loop(mixed, *case, length=4)
-    assert proof, proof.difference
 
 
 def lossy(proof, *arguments):

@@ -70,7 +70,7 @@ def test_lossless_on_all_toy_pairs():
     assert (report.proved, report.not_applicable) == (930, 16)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("rule", [at_most_n_max, until_determined])
 def test_lossless_by_other_lookahead_rules(rule):
     """On the toy pairs of the quick profile that both tokenisers can read."""

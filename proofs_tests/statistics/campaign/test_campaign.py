@@ -515,7 +515,7 @@ def test_no_trace_of_standard_decoding_is_impossible(fixture: str) -> None:
         assert impossible_share(traced_law(step, fixture), fixture) == 0
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("fixture", ["eos", "wide", "deep"])
 def test_impossible_traces_decide_within_what_their_probability_promises(fixture: str) -> None:
     shares = {n: impossible_share(traced_law(MUTANTS[n].step, fixture), fixture)

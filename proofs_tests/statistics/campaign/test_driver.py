@@ -65,6 +65,7 @@ def test_batches_add_up() -> None:
         assert sum(batches(budget)) == budget
 
 
+@pytest.mark.deep
 def test_a_dask_client_is_an_executor_too() -> None:
     distributed = pytest.importorskip("distributed", reason="not_run (dask is not installed)")
     with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:

@@ -194,6 +194,7 @@ def test_a_mutant_that_crashes_is_left_out_with_the_reason(error: Exception) -> 
 SOME = {name: MUTANTS[name] for name in ("residual-is-p", "lenience-5-4")}
 
 
+@pytest.mark.deep
 def test_every_mutant_is_bet_on_or_left_out() -> None:
     for fixture in FIXTURES.values():
         arguments = fixture.target, fixture.drafter, (), fixture.lookahead
