@@ -299,7 +299,7 @@ CROSSING = {
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
-    "cli": "block kit process tree workers",
+    "cli": "kit process tree workers",
     "conformance": "block eos false_alarms outcomes recorded upstream",
     "conformance/checks": "check_edges invalid_rows trees",
     "conformance/diagnosis": "open_set",
