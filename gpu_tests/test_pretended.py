@@ -1,4 +1,7 @@
-"""What is for CUDA runs on a pretended device, in processes of their own: threads included."""
+"""What is for CUDA runs on a pretended device, in processes of their own: threads included.
+
+With `--deep`. The rules of that device are tested by default, in proofs_tests' `test_pretend`.
+"""
 
 import json
 import re
@@ -16,6 +19,8 @@ from click.testing import CliRunner
 
 from gpu_tests import run as runner
 from proofs_tests.contrib.real_models.tiny import save
+
+pytestmark = pytest.mark.deep
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = (
@@ -82,7 +87,6 @@ def test_a_sample_passes_and_device_bugs_are_found(tmp_path: Path) -> None:
     assert [words for words in SAID if not re.search(f"Error: {re.escape(words)}", said)] == []
 
 
-@pytest.mark.deep
 def test_every_step_of_the_command_ends_in_its_file(tmp_path, monkeypatch) -> None:
     """As on a GPU, but for sizes, most tests of kernels, the models, and where records go."""
     sizes = {"target": (300, 1), "drafter": (280, 2)}
