@@ -173,6 +173,7 @@ def test_of_a_long_row_json_has_what_is_shown_and_its_size() -> None:
 def found() -> Report:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "diagnosed", lambda *arguments: None)  # which draws more blocks
+        patch.setattr(suite, "explanation_in_time", lambda *arguments: "")  # and so does this
         return check(lossy, one_hot=False, only=["joint/wide", "joint/probed"])
 
 
@@ -186,25 +187,6 @@ def test_a_failure_shows_it_in_text_and_json(found: Report) -> None:
     assert lines[2].startswith("  first token ")
     assert "q = (" in lines[3]
     assert "q" not in lines[-1].replace("token", "")
-
-
-def shared(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The same numbers for all rows of a call."""
-    seed = int(rng.integers(2**31))
-    rows = [
-        correct(p[[i]], q[[i]], drafts[[i]], rng=np.random.default_rng(seed))
-        for i in range(len(p))
-    ]
-    return np.concatenate([one for one, _ in rows]), np.concatenate([one for _, one in rows])
-
-
-@pytest.mark.deep
-def test_nothing_is_shown_of_blocks_that_depend_on_each_other() -> None:
-    report = check(shared, only=["joint/wide"])
-    assert report.verdict.startswith("LOSSY: blocks are not independent")
-    assert "difference" in report.results[0].evidence
-    assert report.worst is None
-    assert "position 0" not in str(report)
 
 
 def never(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from specref.algorithms import autoregressive, standard
@@ -40,7 +39,7 @@ def generate(target: Model, drafter: Model, context: Tokens, tokens: int, rng: A
 
 
 def messages(implementation: Any, contract: str) -> dict[str, str]:
-    report = check(implementation, contract=contract, only=IDS, trials=4_000, blocking=False)
+    report = check(implementation, contract=contract, only=IDS, trials=1_000, blocking=False)
     return {result.id: result.message for result in report.failures}
 
 
@@ -97,12 +96,3 @@ def test_tokens_up_to_eos() -> None:
     assert until_end(CHAIN_FIXTURES["eos"], (0, eos, eos)) == (0, eos)
     assert until_end(CHAIN_FIXTURES["eos"], (0, 1)) == (0, 1)
     assert until_end(CHAIN_FIXTURES["wide"], (0, eos, 1)) == (0, eos, 1)
-
-
-def test_who_stops_is_not_asked() -> None:
-    def stopping(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
-        return until_end(CHAIN_FIXTURES["eos"], drawn(target, drafter, context, lookahead, rng))
-
-    report = check(stopping, contract="step", only=["joint/eos"], trials=4_000)
-    assert not report.failures
-    assert np.isfinite(report.results[0].evidence["log10_evidence"])

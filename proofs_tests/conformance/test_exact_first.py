@@ -74,12 +74,6 @@ def test_a_report_leads_with_the_verdict_and_is_short(report: Any) -> None:
     assert report.summary.next[0].endswith("--only joint/probed")
 
 
-@pytest.mark.deep
-def test_all_is_sampled_where_that_is_asked_for() -> None:
-    asked = specref.check(lossy.verify, one_hot=False, only=FEW)
-    assert [one.id for one in asked.failures] == ["joint/probed", "joint/wide"]
-
-
 def test_the_first_failure_may_be_the_last_check() -> None:
     stopped = specref.check(lossy.verify, one_hot=False, only=FEW, exitfirst=True)
     status = {one.id: one.status for one in stopped.results}
@@ -151,7 +145,7 @@ def hangs() -> None:
 
 @pytest.mark.parametrize("work", [ends, hangs])
 def test_a_copy_that_gives_nothing_is_done_without(work: Callable[[], None]) -> None:
-    assert in_a_copy(work, longest=0.5) is None
+    assert in_a_copy(work, longest=0.2) is None
 
 
 def test_pytest_and_junit_lead_with_the_line_too(report: Any) -> None:

@@ -86,16 +86,11 @@ CASES = {
     "raises": (raising, QUICK, {}, Finding.CONTRACT, 1, "BROKEN CONTRACT"),
     "mutates": (mutating, ["smoke"], {}, Finding.CONTRACT, 1, "BROKEN CONTRACT"),
     "hangs": (hanging, QUICK, {"patience": 0.2}, Finding.UNANSWERED, 2, "NOT ANSWERED"),
-    "edge in float32": (
-        *(up_to(np.float32), ["boundary/zero-coin"], {}),
-        *(Finding.EDGE, 1, "EDGE"),
-    ),
-    "edge in float64": (up_to(np.float64), ["boundary/zero-coin"], {}, None, 0, "no difference"),
     "right": (correct, QUICK, {}, None, 0, "no difference"),
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", CASES)
 def test_each_outcome_has_its_verdict_and_exit_code(name: str) -> None:
     verify, only, options, finding, code, verdict = CASES[name]
@@ -123,7 +118,7 @@ def test_the_verdict_tells_a_rare_edge_before_what_was_not_tried() -> None:
             raise TypeError("no laws")
         return rare(target_probs, draft_probs, draft_tokens, rng=rng)
 
-    report = check(needs_laws, only=["smoke/one-hot", "boundary/zero-coin", "joint/batch-of-one"])
+    report = check(needs_laws, only=["smoke/one-hot", "boundary/zero-coin", "joint/probed"])
     assert (report.finding, report.exit_code) == (None, 0)
     edge, untried = (report.verdict.index(one) for one in ("boundary/zero-coin", "not tried:"))
     assert 0 < edge < untried
@@ -256,6 +251,7 @@ import time
 from specref.examples.correct import verify as correct
 def verify(target_probs, draft_probs, draft_tokens, *, rng):
     if target_probs.shape[2] > 1_000:  # smoke/large-vocabulary
+        open("asleep", "w").close()
         time.sleep(600)
     return correct(target_probs, draft_probs, draft_tokens, rng=rng)
 """
@@ -273,11 +269,12 @@ def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: i
             [sys.executable, "-m", "specref", *words], cwd=tmp_path, stdout=said, stderr=said
         )
     started = time.monotonic()
-    while not file.exists() or json.loads(file.read_text())["counts"]["passed"] < 5:
+    asleep = tmp_path / "asleep"
+    while not asleep.exists() or json.loads(file.read_text())["counts"]["passed"] < 5:
         assert running.poll() is None, log.read_text()
         assert time.monotonic() - started < 60, log.read_text()
         time.sleep(0.05)
-    time.sleep(2)  # until it sleeps
+    time.sleep(0.2)  # until it sleeps
     running.send_signal(number)
     code = running.wait(timeout=60)
     record = json.loads(file.read_text())
@@ -292,29 +289,6 @@ def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: i
     assert statuses["smoke/answers"] == "passed"
     assert statuses["joint/wide"] == "not_run"
     assert [path.name for path in tmp_path.glob(".report*")] == []
-
-
-def pairs_of_one_seed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    """Each second row has the seed of the row before it."""
-    seeds = np.repeat(rng.integers(2**63, size=(len(draft_tokens) + 1) // 2), 2)
-    rows = [
-        correct(
-            target_probs[i : i + 1],
-            None if draft_probs is None else draft_probs[i : i + 1],
-            draft_tokens[i : i + 1],
-            rng=np.random.default_rng(seeds[i]),
-        )
-        for i in range(len(draft_tokens))
-    ]
-    return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
-
-
-@pytest.mark.deep
-def test_rows_that_share_numbers_are_no_wrong_law() -> None:
-    report = check(pairs_of_one_seed, only=["smoke/rows-vary"])
-    assert report.finding == Finding.DEPENDENCE
-    assert report.lossy
-    assert report.verdict == "LOSSY: blocks are not independent (smoke/rows-vary)"
 
 
 def test_a_rare_edge_hides_no_graver_failure() -> None:
@@ -345,7 +319,7 @@ def test_a_draw_that_cannot_be_read_excuses_no_wrong_coin() -> None:
 
 
 def test_a_special_file_gets_one_report(tmp_path: Path) -> None:
-    words = ["check", "examples.correct:verify", "--only", "smoke/answers", "--only", "boundary"]
+    words = ["check", "examples.correct:verify", "--only", "smoke/answers"]
     run = subprocess.run(
         [sys.executable, "-m", "specref", *words, "--json", "/dev/stderr"],
         cwd=tmp_path,

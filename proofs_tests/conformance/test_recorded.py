@@ -11,10 +11,15 @@ from specref.conformance.checks import acceptance, drafting
 from specref.conformance.strata.table import STRATA
 from specref.contracts.table import CONTRACTS
 
+QUICK = ("verify, lenient", "step, greedy")
+"""Of many checks, in two seconds."""
 
-@pytest.mark.deep(one_in=30)
+
 @pytest.mark.strata
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize(
+    "subject",
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.deep) for one in SUBJECTS],
+)
 def test_checks_ask_and_say_what_is_on_record(subject: str) -> None:
     """A check, a bug or a stratum that is not on record yet changes nothing of what is."""
     record = json.loads(RECORD.read_text())

@@ -149,7 +149,7 @@ def test_fewer_calls_before_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None
         made.append(len(drafts))
         return correct(p, q, drafts, rng=rng)
 
-    judge, _ = prepare(counted, CheckOptions())
+    judge, _ = prepare(counted, CheckOptions(detect_tv=0.2))
     late = replace(LATE, after=judge.calls_made + 400)
     found = strata.judged(late, judge)
     assert found.status == Status.PASSED
@@ -185,7 +185,8 @@ def test_how_long_texts_take_is_estimated(monkeypatch: pytest.MonkeyPatch) -> No
     judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=["smoke"]))
     assert estimated_seconds(judge, asked) == 0
     only = ["strata/text-ending", "strata/text-laws-flat"]
-    judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=only))
+    options = {"contract": GENERATE, "only": only, "detect_tv": 0.2}
+    judge, asked = prepare(generate, CheckOptions(**options))
     tokens = sum(one.run(judge).evidence["tokens"] for one in asked)
     assert estimated_seconds(judge, asked) == pytest.approx(0.2 * tokens / 4, rel=0.1)
 
@@ -264,7 +265,7 @@ def record(report: Report) -> Any:
     "verify", [pytest.param(correct, marks=pytest.mark.deep), lossy, refusing]
 )
 def test_results_do_not_depend_on_where_checks_run(verify: Callable) -> None:
-    options: dict[str, Any] = {"only": SOME, "one_hot": False}
+    options: dict[str, Any] = {"only": SOME, "one_hot": False, "detect_tv": 0.3}
     here, there = check(verify, **options), check(verify, **options, executor=Sent())
     assert record(here) == record(there)
     assert here.exit_code == (verify is not correct)

@@ -10,15 +10,14 @@ import pytest
 import specref
 from proofs_tests.helpers.corpus import (
     RECORD,
-    checked,
     counts,
     is_right,
     loaded,
     mutants,
     read,
-    row,
     table,
 )
+from specref.conformance import splits, suite
 from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
 from specref.conformance.seeding import seeded_in
@@ -29,52 +28,12 @@ from specref.conformance.summary import summarize
 from specref.contracts.table import contract_named
 from specref.examples.correct import verify as correct
 
-SOME = (
-    pytest.param("verify_loop_07_uniform_per_row", marks=pytest.mark.deep),
-    "verify_vec_11_q_row_before",
-    pytest.param("ragged_01_temperature_clamped", marks=pytest.mark.deep),
-    "ragged_19_count_after_refusal",
-    "tree_06_q_of_parent",
-    "tree_11_residual_not_cumulative",
-)
-"""Mutants that the profile smoke finds, by an exact law, and by a broken contract."""
-SITUATED = {
-    "verify_loop_14_one_hot_uniform": "only where draft_probs is None",
-    "verify_loop_16_bonus_row_last": "in rows with fewer drafts than others",
-    "verify_vec_05_uniform_per_column": "only beside other rows",
-    "verify_vec_12_q_of_first_request": "only in rows after the first of a call",
-    "ragged_02_temperature_of_first": "only after rows with another temperature",
-    "tree_03_tree_of_first_row": "only in rows with another tree than the first",
-}
-"""Mutants that are right in one row alone."""
 BY_NAME = {one.name: one for one in mutants()}
 
 
 def split_of(verify: Any, contract: str) -> Split | None:
     judge, _ = prepare(verify, CheckOptions(contract=contract_named(contract)))
     return split(judge)
-
-
-@pytest.mark.deep(one_in=4)
-@pytest.mark.parametrize("name", SOME)
-def test_the_wrong_decision_of_a_mutant_is_named(name: str, tmp_path: Path) -> None:
-    one = BY_NAME[name]
-    report = checked(one, tmp_path, "smoke")
-    found = row(one, report, "smoke")
-    assert (found["found"], found["right"]) == (True, True), found
-    assert " ".join(found["said"].split()) in " ".join(str(report).split())
-
-
-@pytest.mark.deep(one_in=6)
-@pytest.mark.parametrize("name", SITUATED)
-def test_the_situation_in_which_a_mutant_is_wrong_is_found(name: str, tmp_path: Path) -> None:
-    one = BY_NAME[name]
-    found = split_of(loaded(one.source, name, one.function, tmp_path), one.contract)
-    assert found is not None
-    assert SITUATED[name] in found.text
-    assert "alone" in found.right
-    assert found.decision is not None
-    assert found.decision.compared or found.decision.number
 
 
 def test_of_blocks_that_depend_on_each_other_two_rows_are_enough(tmp_path: Path) -> None:
@@ -103,7 +62,7 @@ def test_one_draft_is_tried_where_two_are_usual() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep
 @pytest.mark.parametrize("base", read()["bases"])
 def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -> None:
     one = next(one for one in mutants() if one.base == base)
@@ -135,8 +94,9 @@ class Hidden:
     ],
 )
 def test_where_nothing_is_intercepted_blocks_are_drawn(
-    name: str, said: str, tmp_path: Path
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(splits, "BLOCKS", 500)
     one = BY_NAME[name]
     verify = loaded(one.source, name, one.function, tmp_path)
     found = split_of(Hidden(verify), "verify")
@@ -247,10 +207,12 @@ def test_a_forgotten_temperature_is_told_as_such(
             (source.replace(line, instead), "torch" if source is IN_TORCH else "numpy as np"),
         )
     )
-    asked: dict[str, Any] = {"contract": "ragged", "profile": "smoke"}
-    assert specref.check(right, **asked, skip=["boundary"]).passed
+    # Where checks are named, situations are not tried.
+    others = [one.id for one in suite.CHECKS if one.id != "joint/probed"]
+    asked: dict[str, Any] = {"contract": "ragged", "profile": "smoke", "skip": others}
+    assert specref.check(right, **asked).passed
     report = specref.check(wrong, **asked)
-    (shown,) = [one for one in report.failures if one.id == "joint/probed"]
+    (shown,) = report.failures
     summary = summarize(report)
     assert shown.evidence["decision"]["name"].startswith(decision)
     assert "heated.py:" in shown.evidence["decision"]["compared"]

@@ -53,6 +53,7 @@ def test_a_bonus_bug_survives_the_vllm_criterion_and_the_kit_kills_it():
     assert kit_verdict(killers).startswith("killed")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "rejected"), [(CLEAN, 0), ("argmax-verify", 2)])
 def test_the_tensorrt_llm_criterion(name, rejected):
     assert sum(trt_runs(STEPS[name], 2, SEED)) == rejected

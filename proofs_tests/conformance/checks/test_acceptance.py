@@ -80,10 +80,6 @@ def test_these_are_all_checks_of_blocks() -> None:
     assert tuple(one.id for one in CHECKS) == IDS
 
 
-def test_a_right_loop_passes() -> None:
-    assert set(statuses(Telling()).values()) == {Status.PASSED}
-
-
 class ByName(Telling):
     """Takes its generator by name alone, and arithmetic that fractions have not."""
 
@@ -141,8 +137,8 @@ def test_nothing_drafted_is_not_a_pass() -> None:
 @pytest.mark.parametrize(
     ("rule", "asked"),
     [
-        ("union", IDS),
         ("slem", IDS[:1]),
+        ("union", IDS),
         ("greedy-block", (IDS[0], IDS[2])),
         ("recursive-rejection", ()),
         ("ngrams", ()),

@@ -4,11 +4,8 @@ Monte Carlo with fixed seeds. alpha is 1e-9 for a run; a law at total variation 
 found with probability 0.999 (`detect_tv=0.1`), and of two modes without a law, too.
 """
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from _thread import interrupt_main
 from pathlib import Path
@@ -60,24 +57,36 @@ def result(report: Report, id_: str) -> Any:
     return next(one for one in report.results if one.id == id_)
 
 
-@pytest.mark.deep(one_in=6)
+PROMPTS = [PROMPT, (2,), (1, 1)]
+
+
+@pytest.mark.deep(one_in=10)
+@pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
 @pytest.mark.parametrize("name", LOSSY)
-def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
-    report = judged(engine(LOSSY[name], plain=sampling()))
-    assert report.exit_code == 1
-    assert report.finding == Finding.LAW
-    assert report.failures[0].id == LAW_CHECK
-    assert {one.id for one in report.failures} <= {LAW_CHECK, SHORT, LONG}
+def test_a_planted_bug_is_found(name: str, known: dict[str, Any]) -> None:
+    """A gross one at 10 ms a text within 30 s: at most 3,000 texts of both modes."""
+    calls = {"all": 0, "of whole texts": 0}
+
+    def counting(ask: Any) -> Any:
+        def asked(prompt: Tokens, budget: int, seed: int) -> Any:
+            calls["all"] += 1
+            calls["of whole texts"] = calls["all"] if budget > 1 else calls["of whole texts"]
+            return ask(prompt, budget, seed)
+
+        return asked
+
+    options = {"law": LAW, "drafter": GUESS, **known, "plain": counting(sampling())}
+    one = Engine(counting(LOSSY[name]), PROMPTS, **options)
+    report = judged(one, detect_tv=0.05, only=["smoke", LAW_CHECK, SHORT])
+    assert (report.exit_code, report.finding) == (1, Finding.LAW)
     assert report.verdict.startswith("LOSSY")
-
-
-@pytest.mark.deep(one_in=6)
-@pytest.mark.parametrize("name", LOSSY)
-def test_a_planted_bug_is_found_against_plain_mode(name: str) -> None:
-    report = judged(engine(LOSSY[name], **WITHOUT))
-    assert report.exit_code == 1
-    assert report.finding == Finding.LAW
-    assert "differ from those of non-speculative decoding" in result(report, LAW_CHECK).message
+    found = result(report, LAW_CHECK)
+    assert found.status == Status.FAILED
+    compared = "differ from those of non-speculative decoding" in found.message
+    assert compared == (known is WITHOUT)
+    if "temperature" not in name:
+        assert calls["of whole texts"] < 3_000
+        assert calls["all"] < 6_000
 
 
 LOSSLESS: dict[str, Engine] = {
@@ -97,16 +106,18 @@ LOSSLESS: dict[str, Engine] = {
 @pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_a_lossless_engine_passes_with_the_distance_that_would_have_been_found(name: str) -> None:
-    report = judged(LOSSLESS[name])
+    report = judged(LOSSLESS[name], detect_tv=0.2)
     assert report.exit_code == 0, report
-    start = "no difference from lossless (TV ≥ 0.1 would be detected on its prompts"
+    start = "no difference from lossless (TV ≥ 0.2 would be detected on its prompts"
     assert report.verdict.startswith(start)
-    assert result(report, LONG).status == Status.PASSED
+    # Without a law, long texts are compared only where the same ones are promised.
+    untold = name == "standard, no law"
+    assert result(report, LONG).status == (Status.NOT_APPLICABLE if untold else Status.PASSED)
     ends = [one for one in report.results if one.stage == "end-to-end" and one.evidence]
     passes = [one for one in ends if one.id != LONG]  # it bets on tokens, in shifts
     assert passes
     for one in passes:
-        assert 0 < one.evidence["detectable_tv"] <= (0.25 if one.id == SHORT else 0.1)
+        assert 0 < one.evidence["detectable_tv"] <= (0.25 if one.id == SHORT else 0.2)
         assert one.id == SHORT or one.evidence["accepted"] > 0
 
 
@@ -205,7 +216,7 @@ def test_a_budget_of_one_token_is_judged_with_a_law_and_without() -> None:
 
 def test_a_plain_mode_that_is_off_for_one_token_is_named() -> None:
     both = engine(by_argmax_alone(Speculating()), plain=by_argmax_alone(sampling()))
-    report = judged(both)
+    report = judged(both, only=["smoke", LAW_CHECK, SHORT])
     assert [one.id for one in report.failures] == [SHORT]
     assert (report.finding, report.lossy) == (Finding.PLAIN, False)
 
@@ -357,33 +368,6 @@ def test_a_broken_contract_is_named_and_not_called_lossy(name: str) -> None:
     assert report.failures[0].id == id_
     assert {one.stage for one in report.failures} == {report.failures[0].stage}
     assert said in result(report, id_).message
-
-
-PROMPTS = [PROMPT, (2,), (1, 1)]
-
-
-@pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
-@pytest.mark.parametrize("name", [name for name in LOSSY if "temperature" not in name])
-def test_a_gross_bug_is_found_in_few_texts(name: str, known: dict[str, Any]) -> None:
-    """At 10 ms a text, within 30 s: at most 3,000 texts of both modes before the failure."""
-    calls = {"all": 0, "of whole texts": 0}
-
-    def counting(ask: Any) -> Any:
-        def asked(prompt: Tokens, budget: int, seed: int) -> Any:
-            calls["all"] += 1
-            calls["of whole texts"] = calls["all"] if budget > 1 else calls["of whole texts"]
-            return ask(prompt, budget, seed)
-
-        return asked
-
-    options = {"law": LAW, "drafter": GUESS, **known, "plain": counting(sampling())}
-    one = Engine(counting(LOSSY[name]), PROMPTS, **options)
-    report = judged(one, detect_tv=0.05, only=["smoke", LAW_CHECK, SHORT])
-    assert report.finding == Finding.LAW
-    assert result(report, LAW_CHECK).status == Status.FAILED
-    assert calls["of whole texts"] < 3_000
-    assert calls["all"] < 6_000
 
 
 @pytest.mark.deep
@@ -550,33 +534,3 @@ def test_misuse_is_one_line(
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert said in result.stderr
-
-
-def test_sigterm_loses_no_text_on_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "engines.py").write_text(ENGINES)
-    command = (
-        f"{sys.executable} -m specref check engines.py:mine --contract text --texts texts "
-        "--detect-tv 0.4 --json first.json"
-    ).split()
-    root = str(Path(__file__).parents[3])
-    environment = {**os.environ, "PYTHONPATH": root}
-    file = tmp_path / "texts"
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE
-    ) as process:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            if file.exists() and file.read_text().count("\n") > 50:
-                break
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        printed, _ = process.communicate()
-    assert process.returncode == 130
-    assert b"noise\n" not in printed
-    first = json.loads((tmp_path / "first.json").read_text())
-    assert not first["complete"]
-    kept = file.read_text().count("\n") - 1
-    assert kept >= 50
-    report = judged(engine(Speculating()), name="engines.py:mine", texts=str(file), detect_tv=0.4)
-    assert report.exit_code == 0
-    assert result(report, LAW_CHECK).evidence["taken"] == kept

@@ -229,6 +229,7 @@ def test_planted_bugs_are_found(bug: str) -> None:
     assert failing(report) == {killer}, report
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_checks_of_laws_do_not_apply_whatever_fails_before_them() -> None:
     """They are not `not_run`: nothing that is mended would have them run."""
@@ -277,7 +278,8 @@ def test_without_the_claim_nothing_of_it_is_asked() -> None:
 
 
 def test_argmax_verification_that_does_not_claim_it_is_told_so() -> None:
-    report = check(verifying(), only=["smoke", "joint/wide"])
+    only = ["smoke/answers", "smoke/calls-vary"]
+    report = check(verifying(), only=only)
     assert report.exit_code == 1
     (result,) = report.failures
     assert "greedy=true" in result.message
@@ -286,7 +288,7 @@ def test_argmax_verification_that_does_not_claim_it_is_told_so() -> None:
     def anew(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
         return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(3))
 
-    frozen = check(anew, only=["smoke", "joint/wide"])
+    frozen = check(anew, only=only)
     assert "greedy=true" not in str(frozen)
     assert "seeded anew" in str(frozen)
 
@@ -396,7 +398,7 @@ def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
         rolled = np.roll(p, int(acts(parents)), axis=2)
         return greedy_tree(rolled, q, drafts, parents, rng=rng)
 
-    report = judged(wrong, contract="tree")
+    report = judged(wrong, contract="tree", only=["smoke", "boundary"])
     assert failing(report) == {"boundary/greedy-situations"}
     (failure,) = report.failures
     assert failure.message.startswith(stratum)

@@ -267,6 +267,7 @@ def test_what_takes_no_optional_coins_is_not_called_without() -> None:
     assert result(capable(batch=4)(verify)).status == Status.PASSED
 
 
+@pytest.mark.usefixtures("few_calls")
 def test_own_randomness_is_judged_where_coins_are_optional() -> None:
     """With coins all is well; the generator that it has of its own is seeded anew in each call."""
 
@@ -311,11 +312,10 @@ def test_rows_of_large_trees_are_compared_with_each_other(monkeypatch) -> None:
     assert (wrong.status, wrong.finding) == (Status.FAILED, Finding.DEPENDENCE)
     assert result(same_numbers_above(84), TREES, contract=TREE).status == Status.PASSED
 
-
-def test_shorter_blocks_of_large_trees_are_completed() -> None:
     def first_alone(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
         tokens = np.full((len(p), 1), -1)
         tokens[:, 0] = (rng.random((len(p), 1)) > p[:, 0].cumsum(axis=1)).sum(axis=1)
         return tokens, np.ones(len(p), dtype=int)
 
+    # Its blocks, which are shorter, are completed.
     assert result(first_alone, TREES, contract=TREE).status == Status.PASSED

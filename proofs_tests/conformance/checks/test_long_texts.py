@@ -61,22 +61,21 @@ def repeating(prompt: Any, budget: int, seed: int) -> Text:
 
 
 @pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("wrong", [repeating, LOSSY["residual is p"]])
+@pytest.mark.parametrize("wrong", [LOSSY["residual is p"], repeating])
 def test_a_bug_after_six_tokens_is_found_in_long_texts_alone(wrong: Any) -> None:
     one = engine(late(6, wrong), plain=sampling())
     found = judged(one)
     assert (found.status, found.finding) == (Status.FAILED, Finding.LAW), found.message
-    (short,) = check(one, contract="text", only=["end-to-end/texts"], detect_tv=0.1).results
+    (short,) = check(one, contract="text", only=["end-to-end/texts"], detect_tv=0.2).results
     assert short.status == Status.PASSED
     assert "; texts of 4 tokens, prompts of 2" in short.message
 
 
 def test_a_lossless_engine_passes_and_its_line_says_how_long_texts_were() -> None:
-    for law in (LAW, ENDING):
-        found = judged(engine(Speculating(law=law), law=law, drafter=None))
-        assert found.status == Status.PASSED, found.message
-        judge, _ = prepare(engine(Speculating()), CheckOptions(contract="text"))
-        assert found.message.startswith(f"texts of {budget_of(judge)} tokens: ")
+    found = judged(engine(Speculating(law=ENDING), law=ENDING, drafter=None))
+    assert found.status == Status.PASSED, found.message
+    judge, _ = prepare(engine(Speculating()), CheckOptions(contract="text"))
+    assert found.message.startswith(f"texts of {budget_of(judge)} tokens: ")
     lengths = {
         budget_of(prepare(engine(Speculating()), CheckOptions(contract="text", seed=seed))[0])
         for seed in range(200)

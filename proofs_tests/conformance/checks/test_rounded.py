@@ -142,7 +142,7 @@ def test_what_rounding_makes_is_possible(rule: str, recovery: str, unit: float) 
     assert changed
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("recovery", ["race", "inverse"])
 @pytest.mark.parametrize("rule", ENCLOSED)
 def test_hardly_anything_else_is_possible(rule: str, recovery: str) -> None:
@@ -185,7 +185,8 @@ def test_arithmetic_in_half_precision_has_to_be_declared() -> None:
     report = check(in_half, only=REPLAY, tolerance=margin, **claims)
     assert report.failures == ()
     assert any("by rounding" in result.message for result in report.results)
-    (failure,) = check(in_half, only=REPLAY, **claims).failures
+    only = ["smoke/answers", "replay/coin-by-coin"]
+    (failure,) = check(in_half, only=only, **claims).failures
     assert f"if it calculates in float16: declare tolerance={margin}" in failure.message
 
 

@@ -144,7 +144,7 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
 UNDRAWN = ("strata/own-shape", "strata/large-call")
 
 
-@pytest.mark.deep(one_in=6)
+@pytest.mark.deep
 @pytest.mark.parametrize("contract", CLEAN)
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     report = check(CLEAN[contract], contract=contract, only=["strata/"], detect_tv=0.15)
@@ -198,7 +198,10 @@ def test_a_context_that_is_lost_is_found(tokens, name):
 
 
 def test_a_context_that_is_never_reached_is_not():
-    assert one_stratum("text-prompts", remembering(41), trials=3_000).status == Status.PASSED
+    result = one_stratum("text-prompts", remembering(41), trials=3_000)
+    assert result.status == Status.PASSED
+    shift = result.evidence["detectable_shift"]
+    assert f"a shift ≥ {shift:.2g} would be detected" in result.message
 
 
 def too_short(target, drafter, context, tokens, rng):
@@ -268,6 +271,7 @@ def test_the_same_context_is_tried_with_other_models():
     assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
 
 
+@pytest.mark.deep
 def test_residuals_that_are_small_are_met():
     def step(target, drafter, context, lookahead, rng):
         chance, drafts = Sampled(rng), ()
@@ -553,7 +557,6 @@ def test_a_last_id_beyond_whole_groups_is_found():
         return reference.step(model, drafter, context, lookahead, Sampled(rng))
 
     assert one_stratum("step-last-id", step, "step").status == Status.FAILED
-    assert one_stratum("step-laws-flat", step, "step").status == Status.PASSED
 
 
 def mask_of_16_bits(target, drafter, context, tokens, rng):

@@ -126,13 +126,6 @@ def test_an_invented_bug_is_unlike_anything_known(name):
     assert str(diagnosis).startswith("Unlike anything known")
 
 
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("name", ["residual-is-q", "bonus-always", "shared-u"])
-def test_a_bug_left_out_of_the_zoo_is_unlike_anything_known(name):
-    others = {other: entry for other, entry in MUTANTS.items() if other != name}
-    assert not diagnose(observe(MUTANTS[name].step, 200_000, seed=5), Laws(others)).known
-
-
 def test_a_misfit_on_one_case_is_a_misfit():
     """60,000 blocks that the bug explains, and 300 of another bug: pooled, they are outvoted."""
     *explained, last = observe(MUTANTS["residual-is-p"].step, 90_000, seed=17)

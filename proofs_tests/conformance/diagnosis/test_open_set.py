@@ -73,7 +73,7 @@ def test_bugs_outside_the_zoo_are_none_of_its_entries() -> None:
     assert not set(BUGS) & set(LIBRARY)
 
 
-@pytest.mark.deep(one_in=16)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", BUGS)
 def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
     assert variation(name) > 0.01

@@ -195,14 +195,6 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
     )
 
 
-@pytest.mark.deep
-def test_results_depend_on_the_seed_alone():
-    first, again = (one_stratum("many-drafts", verifier(), seed=3) for _ in range(2))
-    assert first.evidence == again.evidence
-    other = one_stratum("many-drafts", verifier(), seed=4)
-    assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
-
-
 def test_who_needs_laws_of_drafts_gets_them_in_the_large_call():
     seen = []
 
@@ -354,7 +346,7 @@ def int64_alone(target_probs, draft_probs, draft_tokens, *, rng):
 def test_what_a_sampler_refuses_is_not_tried_and_the_report_says_so():
     report = check(int64_alone, only=["strata/int32-ids", "strata/bare", "strata/many-drafts"])
     status = {result.id: str(result.status) for result in report.results}
-    assert status["strata/int32-ids"], status["strata/bare"] == ("not_run", "not_applicable")
+    assert (status["strata/int32-ids"], status["strata/bare"]) == ("not_run", "not_applicable")
     assert report.exit_code == 0
     assert report.verdict.endswith("; not tried: with int32 ids (raises TypeError)")
     told = {one["id"]: one for one in kit_record(report)["strata"]}
@@ -410,23 +402,6 @@ def test_tokens_of_coarse_uniforms_come_again_too_soon(bits):
     assert "too many tokens that were given before for the same row of p," in result.message
 
 
-def at_300(at):
-    return at.size == 300 and at.lookahead == 2 and at.rows == 8
-
-
-@pytest.mark.deep
-def test_own_shapes_are_judged():
-    situation = Trigger("own", "shape", at_300)
-    verify = triggered(BUGS["residual-is-p"], situation)
-    only = {"only": ["strata/vocabulary-hundreds", "strata/own-shape"]}
-    assert check(verify, **only).exit_code == 0
-    report = check(verify, shapes=[(300, 2, 8)], **only)
-    assert [result.id for result in report.failures] == ["strata/own-shape"]
-    clean = check(verifier(), shapes=[(300, 2, 8)], only=["strata/own-shape"])
-    assert clean.results[0].status == Status.PASSED
-    assert clean.results[0].message.startswith("V 300; lookahead 2; batch 8: ")
-
-
 BUG_AT_9 = """
 import numpy as np
 from specref.batched import verifier
@@ -437,6 +412,7 @@ verify = triggered(bug, Trigger("nine", "shape", lambda at: at.rows == 9 and at.
 """
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "samplers.py").write_text(BUG_AT_9)
@@ -450,8 +426,6 @@ def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypa
     replayed = run(main, ["replay", str(case)])
     assert replayed.exit_code == 1
     assert "--only strata/own-shape" in " ".join(replayed.output.split())
-    passing = run(main, ["check", "samplers.py:verify", "-v", *only, *sizes[:-2]])
-    assert passing.exit_code == 0
     in_float32 = run(
         main, ["check", "samplers.py:verify", "-v", *only, *sizes[:-2], "--dtype", "float32"]
     )
@@ -577,15 +551,8 @@ def masks(id_):
     return verify
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep
 @pytest.mark.parametrize("id_", [50_256, 128_001, 151_645])
 def test_an_id_that_ends_texts_and_cannot_be_emitted_is_missed(id_):
     (result,) = check(masks(id_), only=["strata/vocabulary-ends"]).results
     assert result.status == Status.FAILED
-
-
-@pytest.mark.deep
-def test_ends_of_texts_are_no_false_alarm():
-    for seed in range(10):
-        (result,) = check(correct, only=["strata/vocabulary-ends"], seed=seed).results
-        assert result.status == Status.PASSED
