@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import pytest
 from hypothesis import Phase, find, settings
-from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from proofs_tests.helpers.left_behind import pytest_runtest_setup, pytest_runtest_teardown
@@ -24,10 +23,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "exact", max_examples=examples, deadline=None, derandomize=True, database=None
     )
     settings.load_profile("exact")
-    # Hypothesis also tries constants of all sources that are loaded. To find them it parses each
-    # file, seconds in each worker; and examples would depend on what else is loaded.
-    none = providers._local_constants
-    providers._get_local_constants = lambda: none
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,15 +42,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-def marked(pages: list[Path]) -> list[Any]:
-    """The pages as parameters: those of docs are left to `make deep`, where they take minutes."""
-    return [
-        pytest.param(page, marks=[pytest.mark.deep] * (page.stem != "README"), id=page.stem)
-        for page in pages
-    ]
-
-
-@pytest.mark.parametrize("page", marked(PAGES))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for read in ("docs", "fixtures", "proofs_tests", "specref"):  # what is written stays here
         (tmp_path / read).symlink_to(ROOT / read)
@@ -79,7 +70,15 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
         names_after("assert 1 + 1 == 3")
 
 
-@pytest.mark.parametrize("page", marked([page for page in PAGES if runnable(page)]))
+COMMANDS = [
+    pytest.param(page, marks=[pytest.mark.deep] * (page.stem != "README"), id=page.stem)
+    for page in PAGES
+    if runnable(page)
+]
+"""Those of docs are left to `make deep`, where they take minutes."""
+
+
+@pytest.mark.parametrize("page", COMMANDS)
 def test_commands_do_what_the_page_says(page: Path) -> None:
     skip_without(page, [command.line for command in runnable(page)])
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
