@@ -5,6 +5,7 @@ for right samplers and for planted bugs, within the bound that probing itself de
 """
 
 import copy
+import itertools
 import math
 import random
 import re
@@ -852,12 +853,12 @@ def test_randomness_from_elsewhere_is_noticed():
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_drafts_after_the_first_show_what_is_not_intercepted(elsewhere):
     """Fewer runs are repeated there; replays of each path, or the search, still notice it."""
-    kept = []
+    kept, others = [], itertools.cycle([0.0, 0.5])
 
     def verify(target_probs, draft_probs, draft_tokens, *, rng):
         draft, number = int(draft_tokens[0, 0]), rng.random()
         if draft and elsewhere:
-            number = secrets.randbelow(2**60) / 2**60
+            number = next(others)
         elif draft:
             kept.append(number)
             number = rng.random() if len(kept) % 3 else kept[-2]

@@ -144,7 +144,7 @@ class CheckCommand(Configured, InSections):
     multiple=True,
     metavar="ID",
     shell_complete=checks,
-    help="Run checks whose ids start with ID.",
+    help="Run this check; if no check has the id ID, those whose ids start with it.",
 )
 @click.option(
     "--skip",

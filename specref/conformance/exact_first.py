@@ -30,8 +30,8 @@ READ = 1 << 16
 def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], bool]:
     """The checks, with exact laws of drafts after those of smoke: of one draft and two, then more.
 
-    Where the run has a time limit, those of one and two alone come first, before the checks of
-    smoke that draw, the shortest first.
+    Where the run has a time limit, those of one and two come before the checks of smoke that draw,
+    the shortest first.
 
     They stay where they are, and the second value is False, where the process cannot be copied,
     or the code draws elsewhere.
@@ -42,15 +42,14 @@ def in_order(asked: Sequence[Check], judge: Judge) -> tuple[tuple[Check, ...], b
         return tuple(asked), False
     limited = judge.options.time_limit is not None
     first = [one for one in asked if one.id in FIRST]
-    more = [] if limited else [one for one in asked if drafts_of(one.id) and one not in first]
+    more = [one for one in asked if drafts_of(one.id) and one not in first]
     others = [one for one in asked if one not in (*first, *more)]
     if limited:
         first.sort(key=lambda one: FIRST.index(one.id))
-    draws = (
-        n for n, one in enumerate(others) if one.stage != Stage.SMOKE or (limited and one.law)
-    )
-    after = next(draws, len(others))
-    return (*others[:after], *first, *more, *others[after:]), True
+    smoke = next((n for n, one in enumerate(others) if one.stage != Stage.SMOKE), len(others))
+    draws = (n for n, one in enumerate(others[:smoke]) if limited and one.law)
+    after = next(draws, smoke)
+    return (*others[:after], *first, *others[after:smoke], *more, *others[smoke:]), True
 
 
 def ahead_of_samples(one: Check, judge: Judge) -> CheckResult:

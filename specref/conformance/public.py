@@ -92,8 +92,8 @@ def check(
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
-        Skip checks that depend on a failed stage; and all sampling, if the exact distribution of
-        one or two drafts is wrong and `only` is not given.
+        Skip checks that depend on a failed stage; and all sampling, if the exact distribution
+        after some number of drafts is wrong and `only` is not given.
     exitfirst : bool
         Stop after the first failure.
     name, version : str, optional

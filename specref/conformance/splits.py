@@ -295,16 +295,16 @@ def by_lookahead(results: Iterable[CheckResult], shown: str) -> dict[str, Any]:
     return {"text": text, "wrong": [], "right": [], "lookaheads": wrong}
 
 
-def listed(counts: Sequence[int]) -> str:
-    """Numbers in words.
+def listed(names: Sequence[object], last: str = "and") -> str:
+    """Names or numbers in words; `last` is the word before the last.
 
     Examples
     --------
-    >>> listed([7]), listed([1, 2, 3])
-    ('7', '1, 2 and 3')
+    >>> listed([7]), listed([1, 2, 3]), listed(["here", "there"], "or")
+    ('7', '1, 2 and 3', 'here or there')
     """
-    *others, last = map(str, counts)
-    return f"{', '.join(others)} and {last}" if others else last
+    *others, end = map(str, names)
+    return f"{', '.join(others)} {last} {end}" if others else end
 
 
 def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Split | None:
@@ -468,7 +468,7 @@ def told(found: Sequence[Tried], judge: Judge, until: float) -> Split:
         for one in wrong
         if not any(other.situation.features < one.situation.features for other in wrong)
     ]
-    said = " and ".join(one.situation.said for one in least[:MOST_SAID])
+    said = listed([one.situation.said for one in least[:MOST_SAID]], "or")
     heated = {one.situation.name for one in least} == {COOLER, HOTTER}
     said = "at T ≠ 1" if heated else said
     fine = [one for one in found if one.wrong is False]
@@ -477,8 +477,8 @@ def told(found: Sequence[Tried], judge: Judge, until: float) -> Split:
     parts = [one for one in fine[1:] if one.situation.features < features]
     named = parts[:MOST_SAID]
     more = len(fine) - 1 - len(named)
-    others = ", ".join([alone, *(one.situation.name for one in named)])
-    others += f" and {more} other situation{'s' * (more != 1)}" * (more > 0)
+    rest = [f"{more} other situation{'s' * (more != 1)}"] * (more > 0)
+    others = listed([alone, *(one.situation.said for one in named), *rest])
     drawn = [one.blocks for one in fine if one.blocks]
     how = f"nothing seen in {min(drawn):,} blocks or more" if drawn else "right"
     text = f"only {said} ({how}: {others})" if least else ""

@@ -28,6 +28,7 @@ from specref.conformance.status import (
 from specref.conformance.strata.table import UNTRIED
 from specref.contracts.calling import TENSORS
 from specref.contracts.capabilities import Capabilities
+from specref.contracts.verify import VerifyContract
 from specref.probing.calls import GIVEN
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 from specref.zoo import ALL
@@ -345,7 +346,9 @@ def _power(report: "Report") -> Iterator[str]:
         yield "Not sampled: other shapes, independence of rows, repeated iterations."
         if report.options.profile == "smoke" and report.options.only is None:
             names = ", ".join(one.removeprefix("joint/probed-") for one in LONGER)
-            yield from wrapped(f"Not computed: the exact distributions {names}.")
+            certain = isinstance(report.contract, VerifyContract) and report.capabilities.one_hot
+            none = "; any where draft_probs is None" * certain
+            yield from wrapped(f"Not computed: the exact distributions {names}{none}.")
     else:
         yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
 
@@ -546,6 +549,8 @@ def of_situation(report: "Report") -> list[str]:
     split = shown.evidence["split"]
     wrong = [one for one in SITUATIONS if one.name in split["wrong"]]
     features = {x for one in wrong for x in one.features}
+    if features & LENGTHS:  # whichever rows are wrong, too, lengths are what is read wrongly
+        features -= {"empty"}
     hint = next((said for feature, said in HINTS.items() if feature in features), "")
     known = [ALL[id_] for id_ in split.get("known", ())]
     if known and wrong:
@@ -553,7 +558,8 @@ def of_situation(report: "Report") -> list[str]:
         said = f"the output has exactly the distribution of {names}."
         lines = wrapped(f"{wrong[0].said[:1].upper()}{wrong[0].said[1:]}, {said}", taken=14)
         return [*lines, *wrapped(known[0].symptom), *wrapped(f"Fix: {known[0].hint} {hint}")]
-    right = "No known bug is named: one row alone is right."
+    alone = "one row alone, with draft_probs," if "none" in features else "one row alone"
+    right = f"No known bug is named: {alone} is right."
     return wrapped(f"{right} {hint}".rstrip(), taken=14)
 
 

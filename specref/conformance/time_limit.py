@@ -86,13 +86,14 @@ class TimeLimit:
             most = OVER * share + START * self.seconds
         if elsewhere or one.id == FIRST[0]:
             most = left
+        why = "no time left"
         if left > LEAST * self.seconds:
             try:
                 with at_most(min(left, most)):
                     return self._told(one, run(one))
             except LateError:
-                pass
-        return one.result(_untried(one, "no time left"), time.perf_counter() - began)
+                why = "over its part of the time" if most < left else why
+        return one.result(_untried(one, why), time.perf_counter() - began)
 
     def _told(self, one: "Check", result: CheckResult) -> CheckResult:
         """A result, where too few draws count as not tried: the limit is why there are no more."""
