@@ -25,7 +25,15 @@ from specref.conformance.status import (
     address_of_finding,
     published,
 )
-from specref.conformance.strata.table import UNTRIED
+from specref.conformance.strata.laws import ORDINARY
+from specref.conformance.strata.stratum import Stratum
+from specref.conformance.strata.table import (
+    STEP_STRATA,
+    STRATA,
+    TEXT_STRATA,
+    TREE_STRATA,
+    UNTRIED,
+)
 from specref.contracts.calling import TENSORS
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.verify import VerifyContract
@@ -36,6 +44,7 @@ from specref.zoo import ALL
 if TYPE_CHECKING:
     from specref.conformance.report import Report
 
+NAMED_STRATA: tuple[Stratum[Any], ...] = (*STRATA, *STEP_STRATA, *TEXT_STRATA, *TREE_STRATA)
 WIDTH, INDENT = 80, "  "
 FEW, FRAMES, LEFT_OUT = 6, 8, 3
 """How many failures, lines of a traceback and untried situations are shown."""
@@ -71,8 +80,8 @@ WORDS: Mapping[Status, str] = {
 }
 ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
 NOT_COMPARED = (
-    "No known bug is named. Single iterations distinguish known bugs, and the checks that "
-    "failed compare something else."
+    "No known bug is named: blocks over few tokens distinguish known bugs, and no check of those "
+    "failed. Look at what is special in the situation above."
 )
 MARGIN = EQUIVALENCE_MARGIN["bfloat16"]
 """The largest exact distance that rounding explains."""
@@ -371,6 +380,7 @@ def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
     found: Difference | None = shown.evidence.get("difference") if told else None
     if found is None:
         yield from wrapped(f"{shown.id}: {shown.message}", taken=7)
+        yield from wrapped(_tried(shown))
         yield from _located(report, shown)
         yield from wrapped(shown.growth)
     else:
@@ -444,6 +454,16 @@ def _compared(found: Difference) -> Iterator[str]:
         q = "" if row["q"] is None else f"   q {row_text(row['q'], drawn)}"
         place = f"after {prefix}" if prefix else "position 0"
         yield from wrapped(f"{place:15} p {row_text(row['p'], drawn)}{q}", INDENT * 8)
+
+
+def _tried(shown: CheckResult) -> str:
+    """In which shapes a situation was tried, and with which p; empty if it is none."""
+    name = shown.id.partition("/")[2]
+    stratum = next((one for one in NAMED_STRATA if one.name == name), None)
+    if stratum is None or "tried" not in shown.evidence:
+        return ""
+    few = f"; p {' or '.join(stratum.targets)}" * (stratum.targets != ORDINARY)
+    return f"situation: {shown.evidence['tried']}{few}"
 
 
 def _shares(one: Difference, trials: int | None) -> list[str]:
