@@ -468,7 +468,7 @@ def told(found: Sequence[Tried], judge: Judge, until: float) -> Split:
         for one in wrong
         if not any(other.situation.features < one.situation.features for other in wrong)
     ]
-    said = listed([one.situation.said for one in least[:MOST_SAID]], "or")
+    said = listed([one.situation.said for one in least[:MOST_SAID]], "or") if least else ""
     heated = {one.situation.name for one in least} == {COOLER, HOTTER}
     said = "at T ≠ 1" if heated else said
     fine = [one for one in found if one.wrong is False]
