@@ -449,11 +449,17 @@ def _compared(found: Difference) -> Iterator[str]:
             yield f"{_cut(what, 26):26}{f'{apart:.0e} off: rounding':>28}"
         else:
             yield f"{_cut(what, 26):26}" + "".join(f"{value:>14}" for value in values)
+    longest = 1 + max(len(_place(row)) for row in found["rows"])
     for row in found["rows"]:
-        drawn, prefix = block["tokens"][len(row["prefix"])], tuple(row["prefix"])
+        drawn = block["tokens"][len(row["prefix"])]
         q = "" if row["q"] is None else f"   q {row_text(row['q'], drawn)}"
-        place = f"after {prefix}" if prefix else "position 0"
-        yield from wrapped(f"{place:15} p {row_text(row['p'], drawn)}{q}", INDENT * 8)
+        place = f"{_place(row):{max(15, longest)}}"
+        yield from wrapped(f"{place} p {row_text(row['p'], drawn)}{q}", INDENT * 8)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """The tokens before a position."""
+    return f"after {tuple(row['prefix'])}" if row["prefix"] else "position 0"
 
 
 def _tried(shown: CheckResult) -> str:
