@@ -216,6 +216,17 @@ def test_what_has_no_time_left_is_one_line_and_no_verdict_on_its_own() -> None:
     assert (nothing.exit_code, nothing.law_not_reached) == (2, True)
 
 
+@pytest.mark.parametrize("stage", ["acceptance", "independence"])
+def test_what_a_limit_left_of_checks_that_compare_no_distribution_is_no_pass(stage: str) -> None:
+    untried = {"not_tried": [f"{stage}/rows-deep (no time left)"]}
+    late = replace(result(Status.NOT_RUN, f"{stage}/rows-deep"), evidence=untried)
+    tried = result(Status.PASSED, f"{stage}/rows-wide")
+    limited = {"detect_tv": None, "time_limit": 9.0}
+    for results, code in (((tried, late), 2), ((tried,), 0), ((PASSED, tried, late), 0)):
+        known = report(*results)
+        assert replace(known, options=replace(known.options, **limited)).exit_code == code
+
+
 def test_samples_that_were_not_enough_do_not_lower_what_a_pass_says() -> None:
     """What would have been found is that of the checks that passed, and never all of it."""
     short = result(Status.NOT_RUN, "joint/deep", detectable_tv=0.9)
