@@ -47,11 +47,11 @@ def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Name a bug by as many blocks as its fit needs, and ask few calls whether rows depend."""
-    from specref.conformance import dependence, explaining
+    from specref.conformance import explaining, trial
     from specref.conformance.diagnosis.ranking import ENOUGH
 
     monkeypatch.setattr(explaining, "BLOCKS", ENOUGH)
-    monkeypatch.setattr(dependence, "CALLS", 16)
+    monkeypatch.setattr(trial, "CALLS", 16)
 
 
 @pytest.fixture(autouse=True)

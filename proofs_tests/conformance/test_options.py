@@ -9,10 +9,12 @@ import pytest
 
 from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions, timeout_of
+from specref.conformance.public import check
 from specref.conformance.suite import chosen, fitting, known_ids, reachable
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import METRICS, STEP, TREE, VERIFY
 from specref.contracts.timeout import TIMEOUT
+from specref.examples.correct import verify as correct
 
 OPTIONS = CheckOptions()
 
@@ -119,3 +121,12 @@ def test_rules_go_with_contracts() -> None:
         message = f"rule = {rule!r}: the contract {contract} has {known}"
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             fitting(rule, contract)
+
+
+def test_what_is_skipped_is_not_in_the_report() -> None:
+    asked = check(correct, only=["smoke"], skip=["smoke/rows", "smoke/answers"])
+    ids = {one.id for one in asked.results}
+    assert not ids & {"smoke/rows-vary", "smoke/answers"}
+    assert "smoke/one-hot" in ids
+    with pytest.raises(ValueError, match="skip = 'jiont': no check has an id like that"):
+        check(correct, skip=["jiont"])

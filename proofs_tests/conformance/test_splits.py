@@ -18,9 +18,9 @@ from proofs_tests.helpers.corpus import (
     table,
 )
 from specref.conformance import splits, suite
+from specref.conformance.explaining import seeded_in
 from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
-from specref.conformance.seeding import seeded_in
 from specref.conformance.splits import Split, by_lookahead, drawn_for_all, split, two_rows
 from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.suite import prepare

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from specref.conformance.checks import CHECKS
-from specref.conformance.exact_first import in_order
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
+from specref.conformance.scheduling import in_order
 from specref.conformance.status import FIRST, Outcome, Status
 from specref.conformance.suite import prepare
 from specref.conformance.time_limit import LateError, TimeLimit, at_most

@@ -29,7 +29,7 @@ from specref.algorithms import standard
 from specref.cli import main
 from specref.conformance import suite
 from specref.conformance.diagnosis import Diagnosis
-from specref.conformance.diagnosis.report import Candidate
+from specref.conformance.diagnosis.ranking import Candidate
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status

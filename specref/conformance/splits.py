@@ -21,8 +21,7 @@ from specref.conformance.checks.loops import told as told_of_loops
 from specref.conformance.checks.probed_rows import at_temperatures
 from specref.conformance.diagnosis.laws import laws_compared
 from specref.conformance.diagnosis.ranking import ExactBlocks, same_laws
-from specref.conformance.exact_first import in_a_copy
-from specref.conformance.explaining import differ
+from specref.conformance.explaining import differ, seeded_in
 from specref.conformance.judge import Judge
 from specref.conformance.report import Report
 from specref.conformance.row_situations import (
@@ -44,7 +43,7 @@ from specref.conformance.row_situations import (
     stacked,
     with_one_draft,
 )
-from specref.conformance.seeding import seeded_in
+from specref.conformance.scheduling import in_a_copy
 from specref.conformance.status import FIRST, CheckResult, Finding, Status, drafts_of
 from specref.conformance.summary import shown_first
 from specref.conformance.time_limit import EXPLAINED

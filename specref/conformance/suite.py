@@ -16,12 +16,11 @@ from specref.conformance.checks.probed import one_draft, two_drafts
 from specref.conformance.diagnosis import Diagnosis, Observed, diagnose, unnamed
 from specref.conformance.diagnosis.laws import laws_compared
 from specref.conformance.diagnosis.ranking import ExactBlocks, diagnose_exactly
-from specref.conformance.exact_first import ahead_of_samples, in_order
 from specref.conformance.explaining import explained, explains, explanation, further
 from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.options import LONGER, CheckOptions, Listener
 from specref.conformance.report import RUNNING, Interrupted, Report
-from specref.conformance.scheduling import Ahead, Clock, Workers
+from specref.conformance.scheduling import Ahead, Clock, Workers, ahead_of_samples, in_order
 from specref.conformance.splits import located
 from specref.conformance.status import (
     FIRST,

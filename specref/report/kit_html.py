@@ -10,7 +10,7 @@ from typing import Any
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.checks.engines import SAME_LAW
-from specref.conformance.diagnosis.report import SHOWN, Candidate
+from specref.conformance.diagnosis.ranking import SHOWN, Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status

@@ -22,16 +22,16 @@ from proofs_tests.helpers.bugs.verifiers import (
     verifying,
 )
 from specref.arrays import Ints
-from specref.conformance import dependence as module
-from specref.conformance.dependence import (
+from specref.conformance import trial as module
+from specref.conformance.public import check
+from specref.conformance.report import Report
+from specref.conformance.status import Finding, Status
+from specref.conformance.trial import (
     GROUP,
     dependence,
     log_mean_of_orders,
     wealth,
 )
-from specref.conformance.public import check
-from specref.conformance.report import Report
-from specref.conformance.status import Finding, Status
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.fixtures import CHAIN_FIXTURES

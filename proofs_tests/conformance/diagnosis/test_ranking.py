@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from specref.conformance.diagnosis.report import Candidate, Diagnosis
+from specref.conformance.diagnosis.ranking import Candidate, Diagnosis
 from specref.zoo import CONTROLS, MUTANTS
 
 BUG, OTHER = MUTANTS["residual-is-q"], MUTANTS["stale-q-row"]
