@@ -305,7 +305,7 @@ CROSSING = {
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
     "contracts": "inputs generators_of_some torch_state",
-    "probing": "compiled",
+    "probing": "compiled interception",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",
     "contrib/checkpoints": "onnx_and_openvino",

@@ -77,7 +77,7 @@ MAX_FLOORS = 64
 
 
 class Comparisons(Protocol):
-    """Decides comparisons of lazy numbers; see `exact_source.ExactSource`."""
+    """Decides comparisons of lazy numbers; see `tracing.ExactSource`."""
 
     def decide(self, number: "Lazy", predicate: Callable[[float], bool]) -> bool:
         """Whether the predicate holds, which flips at most once as the number grows."""

@@ -1,9 +1,15 @@
-"""Sources, from which intercepted calls get their randomness, and a source of given numbers."""
+"""Sources, from which intercepted calls get their randomness, and the run that one answers.
+
+Its randomness is intercepted in its own thread and context only.
+"""
 
 import math
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -14,7 +20,7 @@ from numpy.typing import NDArray
 from specref.probing.calls import Call, CannotInterpretError
 
 Numbers: TypeAlias = NDArray[Any]
-FLOAT64_BITS, FLOAT32_BITS = 53, 24
+FLOAT64_BITS, FLOAT32_BITS, HALF_BITS = 53, 24, 11
 MOST_REQUESTS = 10_000
 
 READINGS: Mapping[str, Callable[[float], float]] = {
@@ -150,3 +156,86 @@ def on_grid(uniform: float, bits: int) -> float:
     """The largest multiple of 2^-bits in [0, 1) that is not above a number."""
     cells: int = 1 << bits
     return min(max(math.floor(uniform * cells), 0), cells - 1) / cells
+
+
+# No generator gives infinite noise; NumPy draws Gumbel noise again that would be infinite.
+# random_standard_exponential (numpy/random/src/distributions/distributions.c) returns an integer
+# of 53 bits times a constant, the one for float32 an integer of 23 bits: 42 zeros in 4 10^8 draws.
+# The method "inv" is -log1p(-u) of a uniform of 53 or 24 bits; so is the legacy generator's.
+ZIGGURAT_ZERO: Mapping[int, float] = MappingProxyType(
+    {FLOAT64_BITS: 2.0**-53, FLOAT32_BITS: 2.0**-23}
+)
+INVERSION_ZERO: Mapping[int, float] = MappingProxyType(
+    {FLOAT64_BITS: 2.0**-53, FLOAT32_BITS: 2.0**-24}
+)
+
+# Rounded to float16, noise below 2^-25 is 0: 5 zeros in 1.15 10^8 draws of torch on a CPU.
+HALF_ZERO = 2.0**-25
+
+
+def torch_zero(device: str, bits: int, *, mkl: bool) -> float:
+    """How often torch's `exponential_` gives exactly 0.
+
+    By aten/src/ATen/core/TransformationHelper.h (CUDA: at least half an epsilon, which float16
+    has, too; CPU: -log1p(-u) of 53 bits), native/cpu/DistributionKernels.cpp (with MKL the least
+    normal number is added) and native/mps/operations/Distributions.mm (-log(1 - u)) of torch 2.13.
+    """
+    if device == "mps":
+        return 2.0**-FLOAT32_BITS
+    if device != "cpu":
+        return 0.0
+    if bits == HALF_BITS:
+        return HALF_ZERO
+    return 0.0 if mkl else 2.0**-FLOAT64_BITS
+
+
+@dataclass(eq=False)
+class Interception:
+    """One run of user code on a source.
+
+    * `answers`: {id of a random function or class: its replacement}.
+    * `thread`: The only thread in which randomness is intercepted.
+    * `over`: Whether the run has ended or was abandoned.
+    * `abandoned`: Whether nobody waits for it any more: its thread ends at the next draw.
+    """
+
+    source: Source
+    answers: Mapping[int, Any]
+    thread: int = field(default_factory=threading.get_ident)
+    over: bool = False
+    abandoned: bool = False
+
+
+_CURRENT: ContextVar[Interception | None] = ContextVar("specref_interception", default=None)
+
+
+def current() -> Interception | None:
+    """The interception of the run that is active in this thread and context, if any.
+
+    * raises `SystemExit`: The run was abandoned.
+    """
+    found = _CURRENT.get()
+    if found is None or found.thread != threading.get_ident():
+        return None
+    if found.abandoned:
+        raise SystemExit
+    return None if found.over else found
+
+
+def current_source() -> Source:
+    """The source of the run that is active here, which there must be."""
+    interception = current()
+    if interception is None:
+        raise RuntimeError("no run goes on here")
+    return interception.source
+
+
+@contextmanager
+def intercepting(interception: Interception) -> Iterator[None]:
+    """Make `current` return the interception in this thread and context."""
+    token = _CURRENT.set(interception)
+    try:
+        yield
+    finally:
+        interception.over = True
+        _CURRENT.reset(token)

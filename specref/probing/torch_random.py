@@ -14,15 +14,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from specref.probing.calls import Call, CannotInterpretError, here
-from specref.probing.generator import MOST_BRANCHES
-from specref.probing.noise_ends import torch_zero
-from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
+from specref.probing.numpy_random import MOST_BRANCHES
+from specref.probing.source import (
+    FLOAT32_BITS,
+    FLOAT64_BITS,
+    HALF_BITS,
+    Numbers,
+    Source,
+    torch_zero,
+)
 from specref.probing.torch_tracing import Memory, traced
 
 BITS = {
     torch.float64: FLOAT64_BITS,
     torch.float32: FLOAT32_BITS,
-    torch.float16: 11,
+    torch.float16: HALF_BITS,
     torch.bfloat16: 8,
 }
 

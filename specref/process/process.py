@@ -12,7 +12,7 @@ from specref.arrays import Floats, Ints
 from specref.coins import Coins
 from specref.contracts.timeout import TIMEOUT
 from specref.probing.calls import CannotInterpretError
-from specref.probing.generator import is_intercepted
+from specref.probing.numpy_random import is_intercepted
 from specref.process.messages import batch_fields, coin_fields, read_blocks
 from specref.process.session import CLAIMS, Session
 
