@@ -304,7 +304,7 @@ CROSSING = {
     "conformance/checks": "check_edges invalid_rows trees",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
-    "contracts": "inputs generators_of_some torch_state",
+    "contracts": "inputs",
     "probing": "compiled interception",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",

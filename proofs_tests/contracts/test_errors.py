@@ -10,9 +10,8 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import LARGE, SITUATIONS, BrokenContractError, UntriedError, stumbled
-from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES
 from specref.contracts.tree import TREE, TreeVerifier
-from specref.contracts.tree_fixtures import TREE_FIXTURES
 from specref.contracts.verify import sample_batch
 from specref.examples.correct import verify
 

@@ -1,15 +1,22 @@
-"""Global generators are given back whatever happens; memory is limited for a call."""
+"""Global generators and torch's threads are given back whatever happens; memory is limited."""
 
 import sys
-from collections.abc import Callable
-from threading import Thread
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Any
 
 import numpy as np
 import pytest
 
 from specref.contracts import process_state
-from specref.contracts.process_state import available, bounded_memory, exclusively
-from specref.contracts.timeout import HungError
+from specref.contracts.process_state import (
+    available,
+    bounded_memory,
+    exclusively,
+    one_thread,
+    seed_all,
+)
+from specref.contracts.timeout import HungError, within
 
 
 def counted(done: list[str]) -> Callable[[], Callable[[], None]]:
@@ -107,3 +114,66 @@ def test_the_limit_ends_with_a_call_that_raises() -> None:
     with pytest.raises(ZeroDivisionError), bounded_memory():
         1 / 0  # noqa: B018
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.fixture
+def torch() -> Iterator[Any]:
+    """torch, whose number of threads is restored."""
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    before = torch.get_num_threads()
+    yield torch
+    torch.set_num_threads(before)
+
+
+def hang_with_one_thread(end: Event) -> None:
+    def hanging() -> None:
+        with one_thread():
+            end.wait(60)
+
+    with pytest.raises(HungError):
+        within(0.05, hanging)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_it_is_restored_after_a_call_that_hung_under_another_number(
+    torch: Any, threads: int
+) -> None:
+    end = Event()
+    torch.set_num_threads(1)
+    hang_with_one_thread(end)
+    torch.set_num_threads(threads)
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == threads
+    end.set()
+
+
+def test_a_call_that_hung_inside_another_one_leaves_it_alone(torch: Any) -> None:
+    end = Event()
+    torch.set_num_threads(2)
+    with one_thread():
+        hang_with_one_thread(end)
+        assert torch.get_num_threads() == 1
+    end.set()
+    assert torch.get_num_threads() == 2
+
+
+def test_calls_that_overlap_restore_what_was_before_the_first(torch: Any) -> None:
+    torch.set_num_threads(2)
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_generators_of_accelerators_are_seeded_where_there_are_some(
+    torch: Any, accelerator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everywhere: list[int] = []
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: accelerator)
+    monkeypatch.setattr(torch, "manual_seed", everywhere.append)
+    seed_all(5)
+    assert everywhere == [5] * accelerator

@@ -1,18 +1,28 @@
-"""Engines: what is refused, what an answer may be, what is kept in a file. No Monte Carlo."""
+"""Engines: what is refused, what an answer may be, what is kept in a file, and other processes."""
 
 import os
 import re
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.engines import ABC, ENDING, LAW, PROMPT, Speculating, engine, sampling
-from specref.contracts.asking import Asking, Drafts, printed, read_text
+from proofs_tests.helpers.engines import (
+    ABC,
+    ENDING,
+    LAW,
+    PROMPT,
+    Speculating,
+    engine,
+    misbehaving,
+    sampling,
+)
+from specref.contracts.asking import Asking, Child, Drafts, isolated, printed, read_text
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
@@ -235,3 +245,52 @@ def test_the_fingerprint_is_that_of_the_law() -> None:
     other = iid_model(ABC, [0.2, 0.3, 0.5])
     assert engine(right).fingerprint != engine(right, law=other).fingerprint
     assert engine(right, law=None, drafter=None, plain=sampling()).fingerprint is None
+
+
+def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(
+    capfd: pytest.CaptureFixture,
+) -> None:
+    here = misbehaving()
+    there = isolated(here, misbehaving)
+    subject = Subject(there, Capabilities(), timeout=60.0)
+    fast, slow = Asking(subject, SPECULATIVE), Asking(subject, PLAIN)
+    question = [(PROMPT, 4, 7)]
+    for sampler, function in ((fast, here.speculative), (slow, here.plain)):
+        assert function is not None
+        (text,) = sampler.texts(question)
+        assert text == function(*question[0])
+    with pytest.raises(BrokenContractError, match=r"EngineRaisedError: MemoryError: no more \("):
+        fast.texts([(PROMPT, 4, 1)])
+    with pytest.raises(BrokenContractError, match="its process ended with signal SIGSEGV"):
+        fast.texts([(PROMPT, 4, 2)])
+    started = time.monotonic()
+    fast.texts(question)  # in another process
+    hurried = Asking(replace(subject, timeout=1.0), SPECULATIVE)
+    with pytest.raises(HungError, match=r"did not return within 1 s"):
+        hurried.texts([(PROMPT, 4, 3)])
+    assert time.monotonic() - started < 60
+    killed = there.speculative.func.__self__.process  # type: ignore[attr-defined]
+    killed.join(10)  # a signal takes its time
+    assert not killed.is_alive()
+    assert capfd.readouterr().out == "printed\n"  # by the call above, in this process
+
+
+@pytest.mark.deep
+def test_a_process_that_starts_while_its_question_is_given_up_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Child._start
+
+    def slowly(child: Child) -> Any:
+        time.sleep(1)
+        return start(child)
+
+    monkeypatch.setattr(Child, "_start", slowly)
+    there = isolated(misbehaving(), misbehaving)
+    hurried = Asking(Subject(there, Capabilities(), timeout=1.0), SPECULATIVE)
+    with pytest.raises(HungError):
+        hurried.texts([(PROMPT, 4, 3)])
+    time.sleep(1)
+    process = there.speculative.func.__self__.process  # type: ignore[attr-defined]
+    process.join(10)
+    assert not process.is_alive()

@@ -29,8 +29,13 @@ from specref.contracts.batch import Batch
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.functions import DrafterContract, GenerateContract, StepContract
-from specref.contracts.generate_batch import BatchCaller, GenerateBatchContract
+from specref.contracts.functions import (
+    BatchCaller,
+    DrafterContract,
+    GenerateBatchContract,
+    GenerateContract,
+    StepContract,
+)
 from specref.contracts.sampling import giver, until_end
 from specref.contracts.timeout import Deadline, within
 from specref.contracts.verify import VerifyContract

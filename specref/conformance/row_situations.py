@@ -18,8 +18,8 @@ from specref.conformance.diagnosis.ranking import ExactBlocks
 from specref.conformance.judge import Judge
 from specref.conformance.wrong_decision import Verified, verified_chain, verified_tree
 from specref.contracts.batch import NO_NODE, Batch, TreeBatch, as_tree
+from specref.contracts.fixtures import TOP, tree_place
 from specref.contracts.ragged import RaggedContract
-from specref.contracts.tree_fixtures import TOP, tree_place
 from specref.models import Model
 from specref.probing.blocks import drafted, rows_after, trees_of
 from specref.probing.probe import Probed

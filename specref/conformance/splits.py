@@ -58,7 +58,7 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.contract import BatchContract, ignored
 from specref.contracts.errors import BrokenContractError, UntriedError
-from specref.contracts.generate_batch import GenerateBatchContract
+from specref.contracts.functions import GenerateBatchContract
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, HungError, within
 from specref.probing.blocks import completed_block

@@ -36,8 +36,7 @@ from specref.conformance.status import (
 from specref.conformance.time_limit import EXPLAINED, LateError, TimeLimit, at_most
 from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
-from specref.contracts.passed import parameters_passed
-from specref.contracts.signature import accepted_keywords
+from specref.contracts.signature import accepted_keywords, parameters_passed
 from specref.contracts.table import signed
 from specref.contracts.text import Engine, Journal
 from specref.contracts.verify import VerifyContract

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from specref.contracts.contract import Contract
-from specref.contracts.functions import DRAFTER, GENERATE, METRICS, STEP
-from specref.contracts.generate_batch import GENERATE_BATCH
+from specref.contracts.functions import DRAFTER, GENERATE, GENERATE_BATCH, METRICS, STEP
 from specref.contracts.ragged import RAGGED
 from specref.contracts.signature import misnamed, says, signature_of
 from specref.contracts.text import ENGINE

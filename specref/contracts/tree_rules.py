@@ -11,7 +11,7 @@ from specref.algorithms.trees.topdown import Node, Tree, Verify
 from specref.arrays import Floats, Ints, one_hot_rows
 from specref.chance import Chance, Sampled
 from specref.contracts.batch import ROOT, TreeBatch, batch_of_one
-from specref.contracts.tree_fixtures import TreeFixture, TreePlace, tree_place
+from specref.contracts.fixtures import TreeFixture, TreePlace, tree_place
 from specref.models import Model
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.rules import RULES, declarable

@@ -18,9 +18,8 @@ from specref.contracts.batch import TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.fixtures import TOP, Fixture, Place, TreePlace
 from specref.contracts.sampling import check_end, drawn_from, giver, read_tokens
-from specref.contracts.tree_fixtures import TOP, TreePlace
 from specref.contracts.tree_rules import one_row
 from specref.distributions import total_variation
 from specref.laws import completed

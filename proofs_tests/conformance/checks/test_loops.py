@@ -167,7 +167,7 @@ def test_a_text_that_depends_on_its_place_is_no_law_that_is_off() -> None:
 def test_an_answer_that_is_none_names_its_row(answer: Any, said: str) -> None:
     from specref.contracts.errors import BrokenContractError
     from specref.contracts.fixtures import CHAIN_FIXTURES
-    from specref.contracts.generate_batch import read_texts
+    from specref.contracts.functions import read_texts
 
     with pytest.raises(BrokenContractError, match=said):
         read_texts(answer, 2, 3, CHAIN_FIXTURES["wide"])

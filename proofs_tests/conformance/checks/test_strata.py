@@ -25,8 +25,9 @@ from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
+from specref.contracts.fixtures import WITH
 from specref.contracts.table import CONTRACTS, TREE
-from specref.contracts.tree_fixtures import WITH, draw_trees
+from specref.contracts.tree import draw_trees
 from specref.contrib.selftest.trigger_matrix import ALL
 from specref.models import Model, as_float
 from specref.statistics.features import tokens_to_detect

@@ -35,17 +35,9 @@ from specref.contracts.batch import (
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.fixtures import rows
+from specref.contracts.fixtures import TOP, TREE_FIXTURES, WITH, TreeFixture, rows, tree_place
 from specref.contracts.table import TREE, VERIFY, signed
-from specref.contracts.tree import TreeVerifier
-from specref.contracts.tree_fixtures import (
-    TOP,
-    TREE_FIXTURES,
-    WITH,
-    TreeFixture,
-    sample_trees,
-    tree_place,
-)
+from specref.contracts.tree import TreeVerifier, sample_trees
 from specref.contracts.tree_rules import as_verifier, law, one_row, read
 from specref.models import iid_model
 from specref.probing.blocks import probe_trees

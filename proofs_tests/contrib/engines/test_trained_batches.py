@@ -21,7 +21,7 @@ from proofs_tests.helpers.torch.slot_bugs import (
     without_holes,
 )
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.generate_batch import read_texts
+from specref.contracts.functions import read_texts
 from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
 from specref.contrib.real_models.entropy import EntropyMartingale, EntropyReport
 from specref.contrib.real_models.loading import load

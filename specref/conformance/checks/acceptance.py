@@ -24,12 +24,11 @@ from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.judge import Judge
 from specref.conformance.markov import FLAT, PAIRS, PEAKED
 from specref.conformance.status import Finding, Outcome
-from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES, Fixture, Place, TreeFixture
 from specref.contracts.functions import GenerateContract, MetricsContract
 from specref.contracts.sampling import giver
 from specref.contracts.timeout import within
 from specref.contracts.tree import TreeContract
-from specref.contracts.tree_fixtures import TREE_FIXTURES, TreeFixture
 from specref.contracts.tree_rules import lengths
 from specref.contracts.verify import VerifyContract
 from specref.distributions import overlap

@@ -41,12 +41,10 @@ from specref.conformance.strata.table import (
 from specref.contracts.batch import ROOT, Batch, TreeBatch, as_tree
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
-from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.functions import StepContract
-from specref.contracts.generate_batch import GenerateBatchContract
+from specref.contracts.fixtures import CHAIN_FIXTURES, WITH, Fixture, Place
+from specref.contracts.functions import GenerateBatchContract, StepContract
 from specref.contracts.sampling import AFTER_EOS, Steps, step_call, until_end
-from specref.contracts.tree import TreeContract, TreeVerifier
-from specref.contracts.tree_fixtures import WITH, draw_trees
+from specref.contracts.tree import TreeContract, TreeVerifier, draw_trees
 from specref.contracts.verify import VerifyContract
 from specref.models import as_float
 

@@ -27,11 +27,10 @@ from specref.conformance.strata.table import FULL_TREE
 from specref.contracts.batch import Answer, Batch, TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
-from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, patience, within
 from specref.contracts.tree import TreeContract
-from specref.contracts.tree_fixtures import TREE_FIXTURES
 from specref.contracts.verify import VerifyContract
 from specref.statistics.campaign.bets import LAGS
 from specref.statistics.identical import alike_at, association, detectable_share, evenness

@@ -28,12 +28,11 @@ from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.trial import Trial, TrialReport
-from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES, WITH, Fixture, Place
 from specref.contracts.functions import TWO_VOCABULARIES, StepContract
 from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.contracts.timeout import within
 from specref.contracts.tree import TreeContract
-from specref.contracts.tree_fixtures import TREE_FIXTURES, WITH
 from specref.contracts.verify import Alone, Blocks, IdlePairs, VerifyContract
 from specref.laws import Law
 from specref.models import Model

@@ -24,7 +24,7 @@ from specref.conformance.strata.loops import (
 from specref.conformance.strata.shape import CallShape
 from specref.conformance.strata.stratum import Stratum
 from specref.contracts.fixtures import Fixture
-from specref.contracts.generate_batch import SEEDS, BatchCaller, GenerateBatchContract
+from specref.contracts.functions import SEEDS, BatchCaller, GenerateBatchContract
 from specref.contracts.timeout import within
 from specref.vocabulary import Tokens
 

@@ -35,11 +35,11 @@ from specref.conformance.wrong_decision import (
 )
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import UntriedError
+from specref.contracts.fixtures import TOP, WITH, TreePlace, Way, tree_place
 from specref.contracts.functions import GenerateContract, StepContract
 from specref.contracts.process_state import bounded_memory
 from specref.contracts.timeout import patience
 from specref.contracts.tree import TreeContract
-from specref.contracts.tree_fixtures import TOP, WITH, TreePlace, Way, tree_place
 from specref.distributions import total_variation
 from specref.models import Model, as_float, table_model
 from specref.probing import probe_block

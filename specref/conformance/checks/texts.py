@@ -23,8 +23,7 @@ from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.table import TEXT_STRATA
 from specref.conformance.trial import TrialReport
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.functions import GenerateContract
-from specref.contracts.generate_batch import GenerateBatchContract
+from specref.contracts.functions import GenerateBatchContract, GenerateContract
 from specref.contracts.sampling import TEXT
 from specref.contracts.timeout import within
 from specref.contracts.verify import SameRows, VerifyContract

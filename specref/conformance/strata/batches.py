@@ -15,8 +15,8 @@ from specref.conformance.strata.shape import Shape, TreeShape
 from specref.conformance.strata.stratum import Drawing, Stratum, pools
 from specref.contracts.batch import Batch, TreeBatch, joined
 from specref.contracts.calling import Verifier
-from specref.contracts.fixtures import Rows
-from specref.contracts.tree_fixtures import TreeFixture, draw_trees, tree_place
+from specref.contracts.fixtures import Rows, TreeFixture, tree_place
+from specref.contracts.tree import draw_trees
 from specref.contracts.tree_rules import numbered
 from specref.models import Model
 

@@ -24,7 +24,7 @@ from specref.conformance.strata.shape import CallShape
 from specref.conformance.strata.stratum import Drawing, Stratum, pools
 from specref.contracts.contract import Subject
 from specref.contracts.fixtures import Fixture
-from specref.contracts.generate_batch import NEUTRAL, BatchCaller
+from specref.contracts.functions import NEUTRAL, BatchCaller
 from specref.contracts.timeout import within
 from specref.distributions import top_p, with_temperature
 from specref.models import Model

@@ -16,8 +16,8 @@ from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool, e
 from specref.conformance.strata.shape import Box, CallShape, S, Shape, Sized, TreeShape
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import ignored
+from specref.contracts.fixtures import TOP, WITH, Way
 from specref.contracts.timeout import Deadline, within
-from specref.contracts.tree_fixtures import TOP, WITH, Way
 
 POOL_CELLS, MOST_PAIRS = 1 << 20, 42
 MOST_CELLS = 1 << 20

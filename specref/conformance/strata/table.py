@@ -22,8 +22,8 @@ from specref.conformance.strata.shape import (
     tree_shapes,
 )
 from specref.conformance.strata.stratum import Stratum
+from specref.contracts.fixtures import TOP, WITH
 from specref.contracts.sampling import TEXT
-from specref.contracts.tree_fixtures import TOP, WITH
 
 calls = partial(Stratum[CallShape], kind=CallShape, cost=0.7)
 texts = partial(call_shapes, text=True)
