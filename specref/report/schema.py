@@ -53,7 +53,7 @@ from specref.report.listing import (
 from specref.report.machine import write_json
 from specref.report.rules import RuleRecord
 from specref.statistics.campaign.planning import Plan
-from specref.vectors.results import Result
+from specref.vectors.running import Result
 from specref.verification import Verification
 from specref.verification.everywhere import Answer
 from specref.wings import loaded

@@ -1,6 +1,7 @@
 """Runs an implementation of verification over the published vectors."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -29,11 +30,83 @@ from specref.vectors.by_law import (
     unknown,
 )
 from specref.vectors.reading import DRAWS, POLICIES, PRECISIONS, as_batch, as_coins
-from specref.vectors.results import Result, Run
 from specref.vocabulary import Tokens
 
 SHORT = {"NoDraft", "TruncatedDraft"}
 CHUNK = 16
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one case.
+
+    Attributes
+    ----------
+    status : Status
+        Passed, failed, not applicable, or not run.
+    expected : tuple of int
+        The block.
+    got : tuple of int or None
+        None if there was none.
+    note : str
+        Why, as far as that is known.
+    """
+
+    id: str
+    flags: tuple[str, ...]
+    status: Status
+    expected: Tokens
+    got: Tokens | None = None
+    note: str = ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether the case was run."""
+        return self.status in (Status.PASSED, Status.FAILED)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of all cases, and the conventions that were assumed.
+
+    * `last` ({"inverse", "descending", "race"}, or None): How the last token is drawn from coins.
+      None: it takes no coins, and laws were compared.
+    * `policies`: Legitimate conventions that differ from those of the vectors.
+    * `fits`: The conventions under which every answer is right, as options; empty if there are
+      none.
+    """
+
+    algorithm: str
+    last: str | None
+    policies: tuple[str, ...]
+    dtype: str
+    results: tuple[Result, ...]
+    fits: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """{status: how many cases}."""
+        return dict(Counter(str(result.status) for result in self.results))
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """{why cases were not judged: how many}, the most frequent first."""
+        left = (one.note for one in self.results if not one.ran and one.note)
+        return dict(Counter(left).most_common())
+
+    @property
+    def failures(self) -> list[Result]:
+        return [result for result in self.results if result.status == Status.FAILED]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every case that applies passed, 1 if one failed, 2 if none or not all were run."""
+        if self.failures:
+            return 1
+        return 0 if self.counts.get("passed") and not self.counts.get("not_run") else 2
+
+    def __bool__(self) -> bool:
+        return self.exit_code == 0
 
 
 def run(
@@ -117,17 +190,22 @@ class Asked:
         """The result of each case until a call does not return, and whether one did not."""
         results: list[Result] = []
         for case in cases:
+            if reason := self.not_applicable(case):
+                results.append(self.result(case, Status.NOT_APPLICABLE, note=reason))
+                continue
             try:
                 results.append(self.judged(case))
-            except HungError as error:
-                return [*results, self.result(case, Status.FAILED, note=str(error))], True
+            except BrokenContractError as error:
+                results.append(self.result(case, Status.FAILED, note=str(error)))
+                if isinstance(error, HungError):
+                    return results, True
         return results, False
 
     @abstractmethod
     def judged(self, case: Mapping[str, Any]) -> Result:
-        """The result of one case.
+        """The result of one case that applies.
 
-        * raises `HungError`: The call did not return.
+        * raises `BrokenContractError`: It failed; `HungError`: the call did not return.
         """
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:
@@ -159,22 +237,17 @@ class ByLaw(Asked):
     rule: str
     questions: set[tuple[object, ...]] = field(default_factory=set)
 
+    def not_applicable(self, case: Mapping[str, Any]) -> str:
+        if reason := super().not_applicable(case):
+            return reason
+        if self.verifier.capabilities.dtype in LOW:
+            return "low precision: the distribution is not exact"
+        return NO_COINS if question(case) in self.questions else ""
+
     def judged(self, case: Mapping[str, Any]) -> Result:
         """The result of one case, and so of all that differ from it in coins alone."""
-        reason = self.not_applicable(case)
-        if not reason and self.verifier.capabilities.dtype in LOW:
-            reason = "low precision: the distribution is not exact"
-        if not reason and question(case) in self.questions:
-            reason = NO_COINS
-        if reason:
-            return self.result(case, Status.NOT_APPLICABLE, note=reason)
         self.questions.add(question(case))
-        try:
-            found = within(self.verifier.timeout, lambda: probed_law(self.verifier, case))
-        except HungError:
-            raise
-        except BrokenContractError as error:
-            return self.result(case, Status.FAILED, note=str(error))
+        found = within(self.verifier.timeout, lambda: probed_law(self.verifier, case))
         if why := unknown(found):
             return self.result(
                 case, Status.NOT_RUN, note=f"its distribution cannot be probed: {why}"
@@ -191,14 +264,7 @@ class Trial(Asked):
     policies: tuple[str, ...]
 
     def judged(self, case: Mapping[str, Any]) -> Result:
-        if reason := self.not_applicable(case):
-            return self.result(case, Status.NOT_APPLICABLE, note=reason)
-        try:
-            got = self.answer(case)
-        except HungError:
-            raise
-        except BrokenContractError as error:
-            return self.result(case, Status.FAILED, note=str(error))
+        got = self.answer(case)
         if got == self.expected(case):
             return self.result(case, Status.PASSED, got)
         return self.result(case, Status.FAILED, got, other_convention(case, got, self.policies))

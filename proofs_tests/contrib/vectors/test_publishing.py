@@ -10,7 +10,6 @@ import pytest
 
 from proofs_tests.helpers.vectors.files import CASES, FILES, FOLDER, ROOT, rule
 from specref.contrib.vectors import building, publishing
-from specref.contrib.vectors import building as collecting
 from specref.contrib.vectors.building import EDITIONS, Edition
 from specref.vectors import reading
 from specref.vectors.reading import load_cases
@@ -114,7 +113,7 @@ def test_a_published_case_cannot_change_or_go(tmp_path):
 
 def test_a_retired_case_is_left_out_and_its_id_kept(tmp_path, monkeypatch):
     id_ = "slem/lookahead-zero/002"
-    for module in (collecting, building, publishing):
+    for module in (building, publishing):
         monkeypatch.setattr(module, "RETIRED", {id_: "two readings"})
     file = building.build_file("slem")
     assert file["retired"] == {id_: "two readings"}

@@ -2,7 +2,6 @@
 
 import re
 from fractions import Fraction
-from functools import partial
 
 import pytest
 
@@ -27,14 +26,11 @@ from proofs_tests.helpers.vectors.oracle import (
     site_decision,
     texts,
 )
-from specref.chance import Replayed, Traced
-from specref.contrib.vectors import building, step_flags
-from specref.contrib.vectors import building as collecting
+from specref.contrib.vectors import building, deciding
 from specref.contrib.vectors.building import PUBLISHED
 from specref.contrib.vectors.cases import StepCase
 from specref.contrib.vectors.notes import NOTES
 from specref.contrib.vectors.publishing import laid_out
-from specref.rules import RULES
 
 CONVENTIONS = {
     (): {},
@@ -127,21 +123,14 @@ def test_replays_decide_as_they_say():
 
 def test_replays_are_the_likeliest_of_their_shape_and_of_every_shape():
     for name in FILES:
-        for case in filter(lambda case: isinstance(case, StepCase), collecting.cases(name)):
+        for case in filter(lambda case: isinstance(case, StepCase), building.cases(name)):
             best = {}
-            for path in map(partial(retraced, case), step_flags.paths(case)):
+            for path in deciding.paths(case):
                 best[path.shape] = max(best.get(path.shape, 0), path.weight)
             (record,) = (one for one in STEPS if one["id"] == case.id)
             given = {shape(one): Fraction(one["weight"]) for one in record["replays"]}
             assert len(given) == len(record["replays"]) == min(len(best), 8), case.id
             assert given.items() <= best.items(), case.id
-
-
-def retraced(case, path):
-    chance = Traced(Replayed(path.choices))
-    models = case.target.model(), case.drafter.model()
-    block = RULES[case.algorithm].step(*models, case.context, case.lookahead, chance)
-    return step_flags.Replay(tuple(chance.steps), block, Fraction(path.weight))
 
 
 def shape(replay):

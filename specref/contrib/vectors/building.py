@@ -11,17 +11,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from specref.chance import Step
-from specref.contrib.vectors import flags
-from specref.contrib.vectors import step_flags as stepping
+from specref.contrib.vectors import deciding
 from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase, row
-from specref.contrib.vectors.deciding import Outcome, alternatives, decide, precision
+from specref.contrib.vectors.deciding import Outcome, Replay, alternatives, decide, precision
+from specref.contrib.vectors.flags import Iteration, step_flags, verify_flags
 from specref.contrib.vectors.groups import ITERATIONS, VERIFICATIONS
 from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 from specref.contrib.vectors.notes import NOTES
-from specref.contrib.vectors.step_flags import Iteration, Replay, step_flags
 from specref.rules import RULES
 from specref.vectors.reading import SCHEMA_VERSION, Record, digest
-from specref.vocabulary import Tokens
 
 RETIRED: Mapping[str, str] = MappingProxyType({})
 PUBLISHED = (*ONE_VOCABULARY, *BY_TOKEN, *BY_TEXT)
@@ -90,16 +88,14 @@ def build_file(algorithm: str) -> Record:
 
 def build_case(case: Case) -> Record:
     """The record of a case: its numbers, its outcome, and its flags."""
-    if isinstance(case, VerifyCase):
-        return _verify(case)
-    return _step(case)
+    return _verify(case) if isinstance(case, VerifyCase) else _step(case)
 
 
 def _verify(case: VerifyCase) -> Record:
     outcome = decide(case)
     others = alternatives(case, outcome)
     record: Record = {
-        **_head(case, "verify", flags.verify_flags(case, outcome)),
+        **_head(case, "verify", verify_flags(case, outcome)),
         "precision": precision(case, outcome),
         "p": laws(case.p),
         "q": None if case.q is None else laws(case.q),
@@ -140,15 +136,15 @@ def expected(outcome: Outcome) -> Record:
 
 
 def _step(case: StepCase) -> Record:
-    found = stepping.paths(case)
-    blocks, chosen = stepping.law(found), stepping.replays(case, found)
+    found = deciding.paths(case)
+    blocks, chosen = deciding.law(found), deciding.replays(found)
     return {
         **_head(case, "step", step_flags(Iteration(case, list(blocks), chosen))),
         "target": model(case.target),
         "drafter": model(case.drafter),
         "context": list(case.context),
         "lookahead": case.lookahead,
-        "law": {block_key(block): rational(weight) for block, weight in blocks.items()},
+        "law": {" ".join(map(str, one)): rational(weight) for one, weight in blocks.items()},
         "replays": [replay(one) for one in chosen],
     }
 
@@ -156,9 +152,7 @@ def _step(case: StepCase) -> Record:
 def model(toy: Toy) -> Record:
     """A model as tables: the row of the last token of a context, or of the empty one."""
     keys = ["" if last is None else str(last) for last in toy.rows]
-    exact = dict(zip(keys, map(rationals, toy.rows.values()), strict=True))
-    floats = dict(zip(keys, map(doubles, toy.rows.values()), strict=True))
-    rows = {"exact": exact, "float64": floats}
+    rows = {name: dict(zip(keys, of, strict=True)) for name, of in laws(toy.rows.values()).items()}
     return {"tokens": list(toy.tokens), "eos": toy.eos, "order": toy.order, **rows}
 
 
@@ -174,18 +168,9 @@ def replay(one: Replay) -> Record:
 def site(step: Step) -> Record:
     """A decision: its law, the choice, and a uniform that leads to it."""
     exact: Record = {"law": rationals(step.weights)}
-    if stepping.is_accept(step):
+    if deciding.is_accept(step):
         exact = {"probability": rational(step.weights[1])}
-    return {"site": step.site, **exact, "choice": step.choice, "u": stepping.uniform(step)}
-
-
-def block_key(block: Tokens) -> str:
-    """Token ids with spaces between them.
-
-    >>> block_key((0, 12))
-    '0 12'
-    """
-    return " ".join(map(str, block))
+    return {"site": step.site, **exact, "choice": step.choice, "u": deciding.uniform(step)}
 
 
 def rational(number: Any) -> str:
@@ -199,14 +184,10 @@ def rationals(numbers: Iterable[Any]) -> list[str]:
     return list(map(rational, numbers))
 
 
-def doubles(numbers: Iterable[Fraction]) -> list[float]:
-    """The nearest doubles."""
-    return list(map(float, numbers))
-
-
-def laws(rows: Sequence[Row]) -> Record:
+def laws(rows: Iterable[Row]) -> Record:
     """Rows as fractions and as the nearest doubles."""
-    return {"exact": list(map(rationals, rows)), "float64": list(map(doubles, rows))}
+    both = [(rationals(row), list(map(float, row))) for row in rows]
+    return {"exact": [exact for exact, _ in both], "float64": [near for _, near in both]}
 
 
 class Edition(NamedTuple):

@@ -1,6 +1,7 @@
-"""The outcomes that the coins of a vector decide, exactly and by the algorithm itself.
+"""The outcomes of cases: those that coins decide, and all those of an iteration of two models.
 
-A case needs as much precision as the narrowest floats in which its coins decide the same.
+Exactly, and by the algorithm itself. A case of coins needs as much precision as the narrowest
+floats in which they decide the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from specref.algorithms.standard import Draft
-from specref.chance import Chance
-from specref.contrib.vectors.cases import Coins, Row, VerifyCase
+from specref.chance import Chance, Step, Traced, enumerate_paths
+from specref.contrib.vectors.cases import Coins, Row, StepCase, VerifyCase
 from specref.distributions import Probability, as_distribution
 from specref.models import Model
 from specref.rules import RULES
@@ -217,3 +218,65 @@ def race_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
     law, noise = outcome.law, case.coins.race
     arrivals = sorted(Fraction(noise[t]) / weight for t, weight in enumerate(law) if weight)
     return Fraction(1) if len(arrivals) == 1 else 1 - arrivals[0] / arrivals[1]
+
+
+MOST_REPLAYS = 8
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One random path: every decision, the block, and its probability."""
+
+    steps: tuple[Step, ...]
+    block: Tokens
+    weight: Fraction
+
+    @property
+    def shape(self) -> tuple[tuple[str, bool], ...]:
+        """Which sites were asked, and what was accepted."""
+        return tuple((one.site, is_accept(one) and bool(one.choice)) for one in self.steps)
+
+
+def is_accept(step: Step) -> bool:
+    """Whether a decision is a yes or no."""
+    return isinstance(step.choice, bool)
+
+
+def paths(case: StepCase) -> list[Replay]:
+    """Every random path of a case."""
+    target, drafter = case.target.model(), case.drafter.model()
+
+    def program(chance: Chance) -> tuple[tuple[Step, ...], Tokens]:
+        traced = Traced(chance)
+        step = RULES[case.algorithm].step
+        block = step(target, drafter, case.context, case.lookahead, traced)
+        return tuple(traced.steps), block
+
+    return [Replay(*path.outcome, Fraction(path.weight)) for path in enumerate_paths(program)]
+
+
+def law(found: Sequence[Replay]) -> dict[Tokens, Fraction]:
+    """{block: probability}, the shortest first."""
+    total: dict[Tokens, Fraction] = {}
+    for path in found:
+        total[path.block] = total.get(path.block, Fraction(0)) + path.weight
+    return dict(sorted(total.items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def replays(found: Sequence[Replay]) -> list[Replay]:
+    """The likeliest path of each shape, at most eight, in the order of enumeration."""
+    likeliest: dict[tuple[tuple[str, bool], ...], Replay] = {}
+    for path in found:
+        known = likeliest.get(path.shape)
+        if known is None or path.weight > known.weight:
+            likeliest[path.shape] = path
+    return list(likeliest.values())[:MOST_REPLAYS]
+
+
+def uniform(step: Step) -> float:
+    """The middle of the uniforms that lead to a choice: by u < probability, or inverse CDF."""
+    if is_accept(step):
+        yes = Fraction(step.weights[1])
+        return float(yes / 2 if step.choice else (yes + 1) / 2)
+    end = sum((Fraction(weight) for weight in step.weights[: step.choice + 1]), Fraction(0))
+    return float(end - Fraction(step.weight) / 2)
