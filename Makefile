@@ -74,7 +74,6 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.power --runs 3
 	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
 	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
-	$(BIN)/python -m proofs_tests.benchmarks.scaling
 	$(BIN)/python -m gpu_tests.benchmarks.record --device cpu --part verification --output build/benchmarks.json --markdown build/benchmarks.md
 
 engines: .venv/core

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from proofs_tests.benchmarks.ngrams import measure
 from proofs_tests.helpers.bugs import planted
+from proofs_tests.helpers.ngrams import emitted_by_calls
 from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import autoregressive, ngrams, slem
 from specref.algorithms.decoding import decode
@@ -67,8 +67,7 @@ def test_g_1_greedy_output_is_unchanged(key):
     for propose in (table, context_drafts(1), unigram_drafts([0, 3])):
         step = partial(ngrams.step, propose=propose)
         assert decode(step, target, target, (), 3, 10, Exact()) == argmax_text(target, 10)
-        calls = measure({"only": propose}, argmax_text(target, 10), drafts=2, lookahead=3)
-        assert {call.emitted for call in calls} <= {1, 2, 3, 4}
+        assert {*emitted_by_calls([propose], argmax_text(target, 10), 2, 3)} <= {1, 2, 3, 4}
 
 
 def test_g_2_tokens_per_call_is_one_more_than_the_longest_match():
@@ -178,7 +177,7 @@ def test_g_9_context_code_drops_what_the_end_cuts_short():
 
 
 def calls(text, drafts, lookahead, prompt=1):
-    return len(measure({"context": context_drafts(1)}, text, drafts, lookahead, prompt))
+    return len(emitted_by_calls([context_drafts(1)], text, drafts, lookahead, prompt))
 
 
 def test_g_10_tokens_per_call_can_fall_with_k_and_with_w():
@@ -206,9 +205,12 @@ def test_g_10_extended_bigrams_alone_are_monotone():
     """One token on, the chain matches all but one: a call that starts later ends no earlier."""
     for best in itertools.product(range(3), repeat=3):
         rows = [(token, (token + 1) % 3) for token in best]
-        table = {"bigram": table_drafts(extended(rows, 3))}
+        table = [table_drafts(extended(rows, 3))]
         for rest in itertools.product(range(3), repeat=4):
-            count = [[len(measure(table, (0, *rest), k, w, 1)) for w in range(4)] for k in (1, 2)]
+            count = [
+                [len(emitted_by_calls(table, (0, *rest), k, w, 1)) for w in range(4)]
+                for k in (1, 2)
+            ]
             assert all((np.diff(count, axis=axis) <= 0).all() for axis in (0, 1))
 
 
@@ -219,8 +221,8 @@ def test_g_10_bigrams_that_the_model_continues_can_cost_more_with_longer_drafts(
     rows = {context: sure[token] for context, token in greedy.items()}
     drafts = extended_by_model(table_model(Vocabulary("ab"), rows, sure[0]), [[0], [0]], 3)
     assert drafts.tolist() == [[[0, 0, 1]], [[0, 1, 0]]]
-    table, text = {"bigram": table_drafts(drafts)}, (0, 0, 0, 1, 0, 1, 0)
-    assert [len(measure(table, text, 1, w, 1)) for w in range(4)] == [6, 4, 2, 3]
+    table, text = [table_drafts(drafts)], (0, 0, 0, 1, 0, 1, 0)
+    assert [len(emitted_by_calls(table, text, 1, w, 1)) for w in range(4)] == [6, 4, 2, 3]
 
 
 def test_g_11_one_draw_on_the_trie_is_lossless_and_accepts_p_of_the_drafts():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_tests.benchmarks.ngrams import accepted_by, measure, tokens_per_call
+from proofs_tests.helpers.ngrams import emitted_by_calls
 from specref import Replayed, Vocabulary
 from specref.algorithms import ngrams
 from specref.algorithms.ngrams.drafts import (
@@ -241,25 +241,17 @@ def test_bad_input_is_named(call, error, message):
 @given(TEXTS.filter(bool), st.integers(1, 4), st.integers(0, 3), st.integers(0, 3))
 def test_measured_calls_are_those_of_the_decode_loop(text, drafts, lookahead, given_tokens):
     """Each block, replayed with the text as the target's samples, is what a call emits."""
-    strategies = {"context": context_drafts(1), "unigram": unigram_drafts([0, 2])}
-    calls = measure(strategies, text, drafts, lookahead, given_tokens)
-    propose = mixed_drafts(*strategies.values(), drafts=drafts)
+    strategies = context_drafts(1), unigram_drafts([0, 2])
+    propose = mixed_drafts(*strategies, drafts=drafts)
     target, position, emitted = iid_model(THREE, ["1/3"] * 3), min(given_tokens, len(text)), []
     while position < len(text):
         choices = Replayed([*text[position:], *[0] * 4])
         block = ngrams.step(target, target, text[:position], lookahead, choices, propose=propose)
         emitted.append(min(len(block), len(text) - position))
         position += emitted[-1]
-    assert [call.emitted for call in calls] == emitted
-    assert all(call.emitted <= call.accepted + 1 <= lookahead + 1 for call in calls)
-    assert all(call.rows <= drafts and call.nodes <= call.submitted for call in calls)
+    assert emitted_by_calls(strategies, text, drafts, lookahead, given_tokens) == emitted
 
 
-def test_measurement_by_strategy_and_rank():
-    """The text abcabcabc…: after one period the context drafts everything."""
-    strategies = {"context": context_drafts(1), "unigram": unigram_drafts([1])}
-    calls = measure(strategies, (0, 1, 2) * 4, 2, 3)
-    assert [call.emitted for call in calls] == [1, 2, 1, 4, 4]
-    assert accepted_by(calls, "strategy") == {"unigram": 1, "context": 6}
-    assert accepted_by(calls, "rank") == {0: 7}
-    assert tokens_per_call(calls) == 12 / 5
+def test_after_one_period_the_context_drafts_everything():
+    strategies = context_drafts(1), unigram_drafts([1])
+    assert emitted_by_calls(strategies, (0, 1, 2) * 4, 2, 3) == [1, 2, 1, 4, 4]

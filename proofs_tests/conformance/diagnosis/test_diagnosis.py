@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from proofs_tests.benchmarks.diagnosis import CASES, drawn, observe, of_fixture
+from proofs_tests.helpers.diagnosed import CASES, drawn, observe, of_fixture
 from specref import exact_distribution
 from specref.algorithms import standard
 from specref.conformance.diagnosis import Laws, Observed, diagnose

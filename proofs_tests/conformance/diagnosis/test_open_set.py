@@ -1,31 +1,42 @@
 """Bugs that are not in the library are not said to fit; those that are in it are named.
 
-The sampled version of `proofs_tests.benchmarks.open_set`: blocks are drawn from exact laws at the
-places of the kit, as many as a diagnosis has after drawing on. Fixed seeds.
+Blocks are drawn from exact laws at the places of the kit, as many as a diagnosis has after drawing
+on. Fixed seeds.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from proofs_tests.benchmarks.diagnosis import drawn
-from proofs_tests.benchmarks.open_set import KNOWN, LIBRARY, RULE, Fewer, family, seen, variation
 from proofs_tests.helpers.bugs.outside import BUGS
 from proofs_tests.helpers.bugs.verifiers import clean
-from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
-from specref.conformance.diagnosis.laws import Law, law_of
+from proofs_tests.helpers.diagnosed import drawn
+from specref.conformance.checks import CHECKS
+from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
+from specref.conformance.diagnosis.laws import CaseLaws, Law, compared_with, law_of
+from specref.conformance.judge import Judge
+from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
-from specref.conformance.suite import laws_compared
+from specref.conformance.status import Stage, Status
+from specref.conformance.suite import laws_compared, observed
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.contract import Contract, Subject
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import VERIFY
+from specref.distributions import total_variation
+from specref.proofs.exact import completed
 from specref.statistics.campaign.levels import total_variation_test
 from specref.zoo import MUTANTS, OPERATORS
 from specref.zoo.verifier_operators import variants
 
+RULE = "standard"
+STAGES = (Stage.JOINT, Stage.ACCEPTANCE)
+LIBRARY = compared_with(RULE)
+KNOWN = (*MUTANTS, *OPERATORS)
 BLOCKS = 200_000
 MOST_WRONG = 0.05
 SOME = KNOWN[::4]
@@ -35,6 +46,48 @@ PLACES = tuple(
     for name, fixture in CHAIN_FIXTURES.items()
     for place in fixture.places
 )  # fmt: skip
+
+
+def seen(implementation: Callable[..., Any], contract: Contract, seed: int) -> list[Observed]:
+    """The blocks that a diagnosis would be made of; none if no law or length is failed."""
+    statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
+    subject = Subject(implementation, capabilities_of(implementation))
+    judge = Judge(subject, CheckOptions(contract=contract, seed=seed), checks=statistical)
+    asked = [one for one in CHECKS if one.stage in STAGES and one.statistical]
+    results = [one.run(judge) for one in asked if contract in one.contracts]
+    failed = any(result.status == Status.FAILED for result in results)
+    return observed(judge, draw_on=True) if failed else []
+
+
+def family(name: str) -> str:
+    """The bug without its parameter; `target-temperature-missing` is one of many."""
+    return name.split(" at ")[0]
+
+
+class Fewer(Laws):
+    """The laws of the library, for some of its entries."""
+
+    def of(self, observed: Observed) -> CaseLaws:
+        """Those of a case."""
+        known = laws_compared(RULE).of(observed)
+        laws = {name: law for name, law in known.entries.items() if name in self.entries}
+        return CaseLaws(known.clean, laws)
+
+
+def variation(name: str) -> float:
+    """The largest total variation of the completed block at a place of the kit."""
+    found = []
+    for fixture in CHAIN_FIXTURES.values():
+        for place in fixture.places:
+            case = fixture.target, fixture.drafter, place.context, place.lookahead
+            law = law_of(BUGS[name].step, Observed("place", *case, {(0,): 1}))
+            length = place.lookahead + 1
+            emitted, text = (
+                completed(blocks, fixture.target, place.context, length)
+                for blocks in (law, {(): 1.0})
+            )
+            found.append(float(total_variation(emitted, text)))
+    return max(found)
 
 
 def counted(place: Observed, blocks: dict[tuple[int, ...], int]) -> Observed:

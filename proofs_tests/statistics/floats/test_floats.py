@@ -1,6 +1,7 @@
 """The float tier: the reference follows the algorithm, bounds hold, rounding is told from bugs."""
 
 import re
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proofs_tests.benchmarks.floats import INSTANCES, cumulative_law, distance, instances
 from specref.algorithms import standard
 from specref.chance import Chance
 from specref.coins import Coins, draw_coins, race_winner
@@ -38,6 +38,31 @@ from specref.vocabulary import Vocabulary
 ALPHA = 1e-9
 FORMATS = list(EQUIVALENCE_MARGIN)
 ALMOST_ONE = np.nextafter(1.0, 0.0)
+INSTANCES = 20
+
+
+def instances(
+    size: int, dtype: str, count: int, scale: float = 1.0
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Logits of p and q that a model of this format can emit: q's are p's and N(0, 1) noise."""
+    for seed in range(count):
+        rng = np.random.default_rng([size, seed])
+        p = scale * rng.normal(size=size)
+        yield round_to(p, dtype), round_to(p + rng.normal(size=size), dtype)
+
+
+def distance(p: np.ndarray, w: np.ndarray) -> float:
+    """Total variation of the normalised rows."""
+    return float(np.abs(p / p.sum() - w / w.sum()).sum() / 2)
+
+
+def cumulative_law(p: np.ndarray, dtype: str) -> np.ndarray:
+    """The law of an inverse-CDF draw whose running sums are rounded at every token."""
+    total, ends = 0.0, [0.0]
+    for mass in round_to(p, dtype).tolist():
+        total = float(round_to(total + mass, dtype))
+        ends.append(total)
+    return np.diff(ends) / ends[-1]
 
 
 def rows(size, zeros=True):

@@ -6,23 +6,21 @@ Rates are judged by binomial bounds that a correct test breaks with probability 
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_tests.benchmarks.two_sample import (
-    Texts,
-    completed_law,
-    target_law,
-)
+from specref.distributions import Probability
 from specref.statistics import TwoSample, Verdict
+from specref.statistics.campaign.prefix_tree import as_blocks
 from specref.statistics.two_sample.bets import STAKES, VIEWS, Bets, Visits, as_texts
 from specref.statistics.two_sample.bounds import PARTS, least_trials, width
 from specref.tables import draw_blocks, tabulate
 from specref.vocabulary import Tokens
-from specref.zoo import FIXTURES, MUTANTS, total_variation_on
+from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 
 FIXTURE = FIXTURES["wide"]
 LENGTH = FIXTURE.lookahead + 1
@@ -30,6 +28,25 @@ HALF = Fraction(1, 2)
 # A text ends with its first 0; what follows a token differs from what comes first.
 LAW = {(0,): Fraction(1, 2), (1, 0): Fraction(1, 8), (1, 1): Fraction(3, 8)}
 Pair = tuple[Tokens, Tokens]
+Texts = Callable[[int, np.random.Generator], np.ndarray]
+
+
+def texts_of(law: Mapping[Tokens, Probability]) -> Texts:
+    texts = as_blocks(list(law))
+    weights = np.array([float(p) for p in law.values()])
+
+    def draw(trials: int, rng: np.random.Generator) -> np.ndarray:
+        return texts[rng.choice(len(texts), size=trials, p=weights / weights.sum())]
+
+    return draw
+
+
+def completed_law(fixture: ExactFixture, entry: Entry) -> Texts:
+    return texts_of(fixture.output(entry.step))
+
+
+def target_law(fixture: ExactFixture) -> Texts:
+    return texts_of(fixture.continued())
 
 
 def cells(text: Tokens, view: str) -> list[tuple]:
@@ -191,7 +208,7 @@ def test_the_right_rule_is_not_lossy() -> None:
 @pytest.mark.parametrize("name", ["residual-is-p", "bonus-argmax", "lenience-5-4", "shared-u"])
 def test_bugs_are_found(fixture: str, name: str) -> None:
     # Stated beforehand: 60 / TV^2 texts on each side find a bug at alpha 1e-9. Measured: 8 to
-    # 51 (python -m proofs_tests.benchmarks.two_sample).
+    # 51 (docs/records/statistics.md).
     tv = float(total_variation_on(MUTANTS[name], FIXTURES[fixture]))
     law = completed_law(FIXTURES[fixture], MUTANTS[name])
     rng, trials = np.random.default_rng(2), math.ceil(60 / tv**2)
