@@ -140,7 +140,7 @@ def test_waits_of_an_iteration_of_slrs(monkeypatch: pytest.MonkeyPatch) -> None:
     judgement accepts a draft, or a proposal, or finds that more must be read, or refuses after it;
     the last finds that nothing is open.
     """
-    lazy, bounds, drafting = "lazy_verification.py", "psi_bounds.py", "lazy_drafting.py"
+    lazy, bounds, drafting = "lazy_verification.py", "psi_bounds.py", "slrs.py"
     for waits in iterations("slrs", monkeypatch, "wait"):
         drawn, read = waits[drafting, "_draw"], waits[lazy, "_read"]
         judged = waits[lazy, "judge"]

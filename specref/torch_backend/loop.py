@@ -23,20 +23,12 @@ Block: TypeAlias = tuple[Tensor, Tensor]
 class Rules:
     """The settings of a generation, the same for all rows.
 
-    Attributes
-    ----------
-    shape : callable
-        From the target's logits to p.
-    lookahead : int
-        The drafts of an iteration, at most.
-    max_new_tokens : int
-    eos : frozenset of int
-        The tokens that end a text.
-    clipped : bool
-        Whether the drafter is asked for no more drafts than the longest room. Not where drafts
-        depend on the lookahead: then a row's text would depend on the rows beside it.
-    jointly : bool
-        Whether drafts with laws are accepted jointly, by `verify_block`.
+    * `shape`: From the target's logits to p.
+    * `lookahead`: The drafts of an iteration, at most.
+    * `eos`: The tokens that end a text.
+    * `clipped`: Whether the drafter is asked for no more drafts than the longest room. Not where
+      drafts depend on the lookahead: then a row's text would depend on the rows beside it.
+    * `jointly`: Whether drafts with laws are accepted jointly, by `verify_block`.
     """
 
     shape: Shape
@@ -71,18 +63,9 @@ class Text:
 class Loop:
     """Generates the texts of a batch; a row's coins do not depend on the other rows.
 
-    A row with r tokens left to generate submits r - 1 drafts at most, so that no block is
-    longer than what is left. Rows that are finished leave the batches of both models.
-
-    Parameters
-    ----------
-    target : CachedModel
-    drafter : Drafter, optional
-        None: plain sampling from the target.
-    prompts : sequence of sequence of int
-    seeds : Tensor of int64, shape [B]
-        On the target's device.
-    rules : Rules
+    A row with r tokens left to generate submits r - 1 drafts at most, so that no block is longer
+    than what is left. Rows that are finished leave the batches of both models. Without a drafter,
+    tokens are sampled from the target. Seeds are on the target's device.
     """
 
     def __init__(

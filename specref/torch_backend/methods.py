@@ -192,13 +192,9 @@ def as_prompts(
 ) -> list[list[int]]:
     """Prompts as token ids; text is encoded with the special tokens that its tokenizer adds.
 
-    Raises
-    ------
-    TypeError
-        `prompts` is text, or a prompt is neither text nor token ids.
-    ValueError
-        There is no prompt, one is empty, or is text without a tokenizer; or an id is out of
-        range.
+    * raises `TypeError`: `prompts` is text, or a prompt is neither text nor token ids.
+    * raises `ValueError`: There is no prompt, one is empty, or is text without a tokenizer; or an
+      id is out of range.
     """
     if isinstance(prompts, str):
         raise TypeError(f"prompts = {prompts!r}: expected a list of prompts")
@@ -248,10 +244,7 @@ def check_room(rows: Sequence[Sequence[int]], max_new_tokens: int, **models: Any
 def as_eos(eos: int | Collection[int] | None, size: int) -> frozenset[int]:
     """The ids that end a text.
 
-    Raises
-    ------
-    TypeError, ValueError
-        One is no token id.
+    * raises `TypeError`, `ValueError`: One is no token id.
     """
     several: list[Any] = list(eos) if isinstance(eos, Collection) else [eos]
     ids = [] if eos is None else several
@@ -262,12 +255,8 @@ def as_eos(eos: int | Collection[int] | None, size: int) -> frozenset[int]:
 def as_seeds(seeds: Sequence[int] | Tensor, rows: int, device: torch.device) -> Tensor:
     """One seed for each row, on the device.
 
-    Raises
-    ------
-    TypeError
-        A seed is no integer.
-    ValueError
-        There are more or fewer seeds than rows, or one does not fit 64 bits.
+    * raises `TypeError`: A seed is no integer.
+    * raises `ValueError`: There are more or fewer seeds than rows, or one does not fit 64 bits.
     """
     if not isinstance(seeds, Tensor | Sequence) or isinstance(seeds, str):
         raise TypeError(f"seeds = {seeds!r}: expected one integer for each prompt, in a list")

@@ -158,8 +158,6 @@ def _check_shaping(
 def sent(numbers: Sequence[Any], device: torch.device | str) -> Tensor:
     """Integers, in lists of any depth, as a tensor of int64.
 
-    Examples
-    --------
     >>> sent([[1, 2], [3, 4]], "cpu")
     tensor([[1, 2],
             [3, 4]])
@@ -170,11 +168,5 @@ def sent(numbers: Sequence[Any], device: torch.device | str) -> Tensor:
 
 
 def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """A tensor of the CPU on a device; a plain copy would wait for the work queued there.
-
-    Examples
-    --------
-    >>> moved(torch.tensor([True]), "cpu")
-    tensor([True])
-    """
+    """A tensor of the CPU on a device; a plain copy would wait for the work queued there."""
     return tensor.to(device, non_blocking=True)

@@ -67,12 +67,8 @@ def check_shapes(
 ) -> None:
     """Check shapes and dtypes of laws, which are "probs" or "logits", without a look at values.
 
-    Raises
-    ------
-    TypeError
-        Laws are no floats, or tokens or lengths no integers.
-    ValueError
-        Shapes do not fit.
+    * raises `TypeError`: Laws are no floats, or tokens or lengths no integers.
+    * raises `ValueError`: Shapes do not fit.
     """
     target, drafter = f"target_{kind}", f"draft_{kind}"
     expect_kind(target, target_laws, floats=True)
@@ -93,10 +89,7 @@ def check_shapes(
 def check_coins(coins: Coins, target_probs: Tensor) -> None:
     """Check the shapes of coins.
 
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or there is neither `final` nor `race`.
+    * raises `ValueError`: Shapes do not fit, or there is neither `final` nor `race`.
     """
     rows, longest, size = target_probs.shape
     expect_shape("coins.accept", coins.accept, (rows, longest - 1))
@@ -109,8 +102,6 @@ def check_coins(coins: Coins, target_probs: Tensor) -> None:
 def padded_drafts(draft_tokens: Tensor, lens: Tensor | None) -> Tensor:
     """The drafts, shape (B, K + 1): NO_DRAFT from the end of each row on.
 
-    Examples
-    --------
     >>> padded_drafts(torch.tensor([[4, 5, 6]]), torch.tensor([2]))
     tensor([[ 4,  5, -1, -1]])
     """

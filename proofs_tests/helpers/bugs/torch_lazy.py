@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.lazy_pairs import PADDED, WAITING
-from specref.torch_backend.drafters import lazy_drafting
-from specref.torch_backend.drafters.lazy_drafting import Drafting, Path
+from specref.torch_backend.drafters import slrs
 from specref.torch_backend.drafters.lazy_verification import Decisions
 from specref.torch_backend.drafters.settling import Settling
+from specref.torch_backend.drafters.slrs import Drafting, Path
 
 
 def forget_ancestors(patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def text_kept(patch: pytest.MonkeyPatch) -> None:
         path.text = b"" if settled else text
 
     def drawing(self: Drafting, rows: list[int]) -> None:
-        draw = lazy_drafting.draw
+        draw = slrs.draw
         beyond = [(getattr(self.paths[row], "beyond", None) or [-1])[0] for row in rows]
 
         def given(laws: Tensor, coins: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def text_kept(patch: pytest.MonkeyPatch) -> None:
             return tokens
 
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(lazy_drafting, "draw", given)
+            inner.setattr(slrs, "draw", given)
             step(self, rows)
 
     patch.setattr(Drafting, "_follow", following)

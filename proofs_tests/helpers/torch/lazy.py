@@ -21,7 +21,7 @@ from torch import Tensor
 
 from proofs_tests.helpers.torch.coins import FromUniforms
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.drafters import lazy_drafting, lazy_verification, slrs
+from specref.torch_backend.drafters import lazy_verification, slrs
 from specref.torch_backend.drafters.mapped import inverse
 from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, KEEP, RESIDUAL
 from specref.torch_backend.validation import OUTSIDE
@@ -137,7 +137,7 @@ class Plans(FromUniforms):
         with pytest.MonkeyPatch.context() as patch:
             for module in (slrs, lazy_verification):
                 patch.setattr(module, "uniforms", self.uniforms)
-            for module in (lazy_drafting, lazy_verification, chains):
+            for module in (slrs, lazy_verification, chains):
                 patch.setattr(module, "draw", self.draw)
             patch.setattr(loop_module, "row_coins", self.row_coins)
             yield

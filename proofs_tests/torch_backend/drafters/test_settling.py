@@ -43,8 +43,8 @@ def read(settled: Settling, code: int) -> bytes | int | None:
 def agrees(pair: Pair) -> bool:
     """Whether every drafter token is in one piece of every inner node, and the right one."""
     target, drafter = pair
-    settled = Settling(target.trie, target, drafter)
-    nodes, tokens = target.trie.inner.tolist(), torch.arange(len(drafter))
+    settled = Settling(target, drafter)
+    nodes, tokens = target.trie.inner.nonzero()[:, 0].tolist(), torch.arange(len(drafter))
     pieces = settled.pieces(nodes)
     columns = [settled.codes(pieces, tokens[t].expand(len(nodes))) for t in tokens]
     expanded = pieces.codes.repeat_interleave(pieces.lengths).view(len(nodes), -1)

@@ -17,6 +17,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 from torch import Tensor
 
+from proofs_tests.helpers.bugs import torch_tree
 from proofs_tests.helpers.torch.block_laws import Verified, laws
 from proofs_tests.helpers.torch.laws import (
     LAST,
@@ -35,9 +36,10 @@ from specref.conformance.public import check
 from specref.distributions import total_variation
 from specref.pairs import Pair, toy_pairs
 from specref.proofs.exact import completed
-from specref.torch_backend.verification import block, chains
+from specref.torch_backend.verification import block, chains, trees
 from specref.torch_backend.verification.block import verify_block
 from specref.torch_backend.verification.chains import OUTSIDE, Coins
+from specref.torch_backend.verification.trees import ROOT, verify_tree
 
 EXACT = 1e-12
 
@@ -108,65 +110,71 @@ def test_longer_blocks_have_the_law_of_the_algorithm() -> None:
     assert list(differences("union", 3, few=2)) == []
 
 
-# Planted bugs: each is one function of the module, replaced.
+# Planted bugs: in what is passed on to `verify_tree`, or a function of its module, replaced.
 
 
-def stopping_at_the_first_failure(chances: Tensor, uniforms: Tensor) -> Tensor:
-    return (uniforms < chances).long().cumprod(dim=1).sum(dim=1)
+def told(**changes: Callable[[Tensor], Tensor]) -> Callable[..., Verified]:
+    """`verify_tree` with other parents, or other coins of drafts."""
+
+    def verified(*given: Any, coins: Coins, **rule: str) -> Verified:
+        *laws_and_drafts, parents = given
+        accept = changes.get("accept", same)(coins.accept)
+        parents = changes.get("parents", same)(parents)
+        return verify_tree(*laws_and_drafts, parents, coins=coins._replace(accept=accept), **rule)
+
+    return verified
 
 
-def comparing_products(chances: Tensor, uniforms: Tensor) -> Tensor:
+def same(given: Tensor) -> Tensor:
+    return given
+
+
+def siblings(parents: Tensor) -> Tensor:
+    return parents.clamp(max=ROOT)
+
+
+def of_one_coin(uniforms: Tensor) -> Tensor:
+    return uniforms[:, :1].expand_as(uniforms)
+
+
+def products(uniforms: Tensor) -> Tensor:
     """As vllm-ascend #5542: the longest prefix with P >= the product of its coins."""
-    return CLEAN["_kept"](chances, uniforms.cumprod(dim=1))
+    return uniforms.cumprod(dim=1)
 
 
-def of_one_coin(chances: Tensor, uniforms: Tensor) -> Tensor:
-    return CLEAN["_kept"](chances, uniforms[:, :1])
+def stopping_at_the_first_failure(trees: Any, found: Tensor) -> Tensor:
+    return found
 
 
-def by_survival(p: Tensor, q: Any, drafts: Tensor, survival: Tensor) -> Tensor:
-    return survival[:, 1:]
+def none_for_outside(weights: Tensor, trees: Any, i: int) -> Tensor:
+    outside = trees.drafts[:, i, None] == OUTSIDE
+    return torch.where(outside, weights, CLEAN_LESS(weights.clone(), trees, i))
 
 
-def as_token_by_token(p: Tensor, q: Any, drafts: Tensor, kept: Tensor, survival: Tensor) -> Tensor:
-    return CLEAN["_weights"](p, q, drafts, kept, torch.ones_like(survival))
+def normalised(weights: Tensor, trees: Any, i: int) -> Tensor:
+    laws = trees.q / trees.q.sum(dim=2, keepdim=True).clamp(min=1e-9)
+    return CLEAN_LESS(weights, trees._replace(q=laws), i)
 
 
-def growing(p: Tensor, q: Any, drafts: Tensor) -> Tensor:
-    """min(1, .) of the whole product alone."""
-    tokens = drafts[:, :-1, None].clamp(min=0)
-    ratios = (p[:, :-1].gather(2, tokens) / q.gather(2, tokens))[..., 0].nan_to_num(0)
-    chances = (ratios * (drafts[:, :-1] >= 0)).cumprod(dim=1).clamp(max=1)
-    return torch.nn.functional.pad(chances, (1, 0), value=1.0)
-
-
-def none_for_outside(q: Any, drafts: Tensor, at: Tensor, like: Tensor) -> Tensor:
-    return CLEAN["rejected_law"](q, drafts, at, like) * (drafts.gather(1, at[:, None]) != OUTSIDE)
-
-
-def normalised(q: Any, drafts: Tensor, at: Tensor, like: Tensor) -> Tensor:
-    law = CLEAN["rejected_law"](q, drafts, at, like)
-    return law / law.sum(dim=1, keepdim=True).clamp(min=1e-9)
-
-
-CLEAN = {name: getattr(block, name) for name in ("_kept", "_weights", "_survival", "rejected_law")}
-BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
-    "stops at the first failure": ("block", "_kept", stopping_at_the_first_failure),
-    "products of coins": ("block", "_kept", comparing_products),
-    "one coin for all": ("block", "_kept", of_one_coin),
-    "h is P": ("block", "_stopping", by_survival),
-    "residual token by token": ("block", "_weights", as_token_by_token),
-    "P not kept below 1": ("block", "_survival", growing),
-    "no residual after OUTSIDE": ("union", "rejected_law", none_for_outside),
-    "q normalised": ("union", "rejected_law", normalised),
+CLEAN_LESS = trees._less
+BUGS: dict[str, tuple[str, Any, str, Callable[..., Any]]] = {
+    "drafts are siblings": ("block", block, "verify_tree", told(parents=siblings)),
+    "products of coins": ("block", block, "verify_tree", told(accept=products)),
+    "one coin for all": ("block", block, "verify_tree", told(accept=of_one_coin)),
+    "stops at the first failure": ("block", trees, "_leading", stopping_at_the_first_failure),
+    "h is P": ("block", trees, "_refused", torch_tree.survival_kept),
+    "residual token by token": ("block", trees, "_refused", torch_tree.token_by_token),
+    "P not kept below 1": ("block", trees, "_chance", torch_tree.ratio_unbounded),
+    "no residual after OUTSIDE": ("union", trees, "_less", none_for_outside),
+    "q normalised": ("union", trees, "_less", normalised),
 }
 
 
 @pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, function, broken = BUGS[bug]
-    monkeypatch.setattr(block, function, broken)
+    name, module, function, broken = BUGS[bug]
+    monkeypatch.setattr(module, function, broken)
     assert next(differences(name, 2), None)
 
 
@@ -248,8 +256,8 @@ def test_the_kit_finds_nothing(dtype: Any, recovery: Any) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", ["stops at the first failure", "products of coins"])
 def test_the_kit_finds_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, function, broken = BUGS[bug]
-    monkeypatch.setattr(block, function, broken)
+    _, module, function, broken = BUGS[bug]
+    monkeypatch.setattr(module, function, broken)
     report = check(load_verify_block(), only=["joint/deep"], detect_tv=0.1, blocking=False)
     assert report.counts["failed"] == len(report.results) == 1, report
 

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from specref.torch_backend import Coins, draw, row_coins, verify, verify_matching
-from specref.torch_backend.verification import block
+from specref.torch_backend import Coins, draw, row_coins, verify, verify_block, verify_matching
+from specref.torch_backend.verification import trees
 
 Verified: TypeAlias = tuple[Tensor, Tensor]
 Planted: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -73,12 +73,9 @@ def row_before() -> Planted:
 def first_failure() -> Planted:
     """By block, count the drafts up to the first coin that fails."""
 
-    def kept(chances: Tensor, uniforms: Tensor) -> Tensor:
-        return (uniforms < chances).long().cumprod(1).sum(1)
-
     def verified(*given: Tensor, coins: Coins) -> Verified:
-        with patch.object(block, "_kept", kept):
-            return block.verify_block(*given, coins=coins)
+        with patch.object(trees, "_leading", lambda _, found: found):
+            return verify_block(*given, coins=coins)
 
     return {"verify_block": verified}
 

@@ -27,17 +27,10 @@ class Verifier(Protocol):
     """Verifies drafts whose laws are not declared."""
 
     def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
-        """Verify the first drafts of every row.
+        """Verify K drafts of R rows, p the target's laws after none, one and more of them.
 
-        Parameters
-        ----------
-        p : Tensor, shape (R, K + 1, V)
-            The target's laws after none, one and more of the drafts.
-        drafts : Tensor of int64, shape (R, K)
-        coins : Coins
-            Of the rows: `accept` and `final`. What further coins there are, is theirs to say.
+        Coins are the rows' `accept` and `final`. What further coins there are, is theirs to say.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -94,11 +87,9 @@ class Drafter(Protocol):
         iteration : int
             Counts from 0; with the seeds, all the randomness there is.
         """
-        ...
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all texts of the last call but these, which are numbered anew."""
-        ...
 
 
 class StandardDrafter:

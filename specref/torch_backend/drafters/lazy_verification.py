@@ -25,16 +25,8 @@ class Decisions:
     Both shares fall with psi. So a coin below the share of its upper bound says yes, and one not
     below that of its lower bound no: with psi itself it would say the same.
 
-    Parameters
-    ----------
-    bounds : PsiBounds
-    searches : Tensor of int64, shape (R,)
-        The psi of each row's first draft; those of its next ones follow.
-    p : Tensor, shape (R, K + 1, V)
-    drafts : Tensor of int64, shape (R, K)
-    coins : Coins
-    seeds, iteration
-        Of the coins for proposals, as for `uniforms`.
+    Row r has the psi `searches[r]` of its first draft, and the following ones of its next;
+    proposals have the coins of `uniforms` for its seed and this iteration.
     """
 
     def __init__(
@@ -131,16 +123,8 @@ class Decisions:
 class LazyVerifier:
     """Verifies the drafts of an iteration, with one forward of the drafter for all open rows.
 
-    Attributes
-    ----------
-    trees, bounds
-        As drafting left them.
-    lookahead : int
-        How many psi each row has bounds of.
-    seeds, iteration
-        As drafted with.
-    width : int
-        How many continuations of each row are read in a forward, at most.
+    Trees and bounds as drafting left them, with bounds of `lookahead` psi for each row; of each
+    row at most `width` continuations are read in a forward.
     """
 
     trees: LawTrees

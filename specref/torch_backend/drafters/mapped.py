@@ -112,28 +112,15 @@ class MappedDrafter(ABC):
 
     @abstractmethod
     def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw one token for each row.
+        """Of each row the target's token, ``OUTSIDE`` or ``NO_DRAFT``; what is read next; the law.
 
-        Parameters
-        ----------
-        logits : Tensor of float64, shape (B, len(drafter))
-        uniforms : Tensor of float64, shape (B,)
-
-        Returns
-        -------
-        tokens, drafted : Tensor of int64, shape (B,)
-            The target's token, ``OUTSIDE`` or ``NO_DRAFT``; and what the drafter reads next.
-        laws : Tensor of float64, shape (B, len(target))
-            The law of `tokens`, up to that of ``OUTSIDE``.
+        Logits are (B, len(drafter)); laws are (B, len(target)), and up to that of ``OUTSIDE``.
         """
-        ...
 
 
 def inverse(ids: Tensor, drafter: TokenVocabulary) -> dict[int, int]:
     """{target token: drafter token} of an id map: of several the one of `by_bytes`.
 
-    Examples
-    --------
     >>> drafter = TokenVocabulary(("<0x62>", "b", "x"), (b"b", b"b", b"x"), {}, None)
     >>> inverse(torch.tensor([1, 1, -1]), drafter)
     {1: 1}

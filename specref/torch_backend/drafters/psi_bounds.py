@@ -20,26 +20,9 @@ from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 class LawTrees:
     """The drafter's laws after its contexts, and after what is grown from them.
 
-    Parameters
-    ----------
-    model : TreeModel
-    drafter : TokenVocabulary
-    shape : callable
-        From logits to laws.
-    contexts : sequence of sequence of int
-        In the drafter's tokens.
-
-    Attributes
-    ----------
-    roots : Tensor of float64, shape (B, V)
-        The laws after the contexts.
-    reads : int
-        After how many contexts and continuations the drafter was read.
-
-    Raises
-    ------
-    ValueError
-        The logits are not of the vocabulary's size.
+    * `roots`: Float64 laws after the contexts, shape (B, V).
+    * `reads`: After how many contexts and continuations the drafter was read.
+    * raises `ValueError`: The logits are not of the vocabulary's size.
     """
 
     def __init__(
@@ -58,17 +41,10 @@ class LawTrees:
     def grow(
         self, rows: Sequence[int], parents: Sequence[int], tokens: Sequence[int]
     ) -> tuple[list[int], Tensor]:
-        """Read the drafter after n new nodes; one forward.
+        """The numbers of n new nodes, and the float64 laws after them, shape (n, V); one forward.
 
-        Parameters
-        ----------
-        rows, parents, tokens : sequence of int, of length n
-            As for `TreeModel.grow`, in the order of the rows.
-
-        Returns
-        -------
-        list of int, Tensor of float64 of shape (n, V)
-            The numbers of the nodes, and the laws after them.
+        Rows, parents and tokens as for `TreeModel.grow`, one of each for a node, in the order of
+        rows.
         """
         above: list[list[int]] = [[] for _ in self._sizes]
         ids: list[list[int]] = [[] for _ in self._sizes]
@@ -87,18 +63,12 @@ class LawTrees:
 
 
 class Frontier(NamedTuple):
-    """Continuations after which the drafter was not read, F in all.
+    """Continuations after which the drafter was not read, F in all; each tensor has shape (F,).
 
-    Attributes
-    ----------
-    search : Tensor of int64, shape (F,)
-        Which psi they belong to.
-    parent, token : Tensor of int64, shape (F,)
-        A node that was read, and the drafter token that follows it.
-    place : Tensor of int64, shape (F,)
-        Where the text is in the target's prefix tree.
-    mass : Tensor of float64, shape (F,)
-        The drafter's probability of the whole continuation; never 0.
+    * `search`: Which psi they belong to.
+    * `parent`, `token`: A node that was read, and the drafter token that follows it.
+    * `place`: Where the text is in the target's prefix tree.
+    * `mass`: The drafter's probability of the whole continuation, in float64; never 0.
     """
 
     search: Tensor
@@ -112,23 +82,14 @@ class Frontier(NamedTuple):
 
 
 class PsiBounds:
-    """Bounds of several psi at once, from the drafter's laws as they are read.
+    """Bounds of several psi (`searches`) at once, from the drafter's laws as they are read.
 
-    Parameters
-    ----------
-    settling : Settling
-    searches : int
-        How many psi there are.
-    size : int
-        How many ids the target has.
+    The target has `size` ids.
 
-    Examples
-    --------
-    >>> from specref.torch_backend.vocabularies.trie import ByteTrie
     >>> from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
     >>> target = TokenVocabulary(("a", "ab"), (b"a", b"ab"), {}, None)
     >>> drafter = TokenVocabulary(("a", "b"), (b"a", b"b"), {}, None)
-    >>> bounds = PsiBounds(Settling(ByteTrie(target.by_bytes), target, drafter), 1, size=2)
+    >>> bounds = PsiBounds(Settling(target, drafter), searches=1, size=2)
     >>> zero, half = torch.zeros(1, dtype=torch.int64), torch.full((1, 2), 0.5).double()
     >>> _ = bounds.absorb(zero, zero, [0], half[:, 0] * 2, half)
     >>> bounds.of(zero, torch.tensor([1]))
@@ -155,23 +116,11 @@ class PsiBounds:
         laws: Tensor,
         followed: Tensor | None = None,
     ) -> Pieces:
-        """Learn the drafter's laws after n continuations.
+        """Learn the drafter's laws after n continuations; what its tokens make of the texts.
 
-        Parameters
-        ----------
-        search, place, mass : Tensor, shape (n,), or of place a list
-            As in `Frontier`.
-        node : Tensor of int64, shape (n,)
-            What will be the parent of their own continuations.
-        laws : Tensor of float64, shape (n, V of the drafter)
-        followed : Tensor of int64, shape (n,), optional
-            For each a drafter token after which the law is already known, and is absorbed next,
-            if that is still within the tree.
-
-        Returns
-        -------
-        Pieces
-            What each drafter token makes of the texts.
+        Search, place and mass as in `Frontier`; nodes will be the parents of their continuations.
+        Each may be `followed` by a drafter token after which the law is already known, and is
+        absorbed next, if that is still within the tree.
         """
         pieces = self.settling.pieces(place)
         ordered, width = laws[:, self.settling.order], self._sums.shape[1]
@@ -198,11 +147,7 @@ class PsiBounds:
     def of(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of psi at a token, each of shape (n,); equal once all is read.
 
-        Parameters
-        ----------
-        search : Tensor of int64, shape (n,)
-            No psi twice.
-        tokens : Tensor of int64, shape (n,)
+        No psi may be asked for twice.
         """
         lower = self._sums[search, 2 + tokens]
         of, can = self._open(search, tokens)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.shaping import moved
-from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
-from specref.torch_backend.vocabularies.trie import ByteTrie
+from specref.torch_backend.vocabularies.token_vocabulary import ByteTrie, TokenVocabulary
 
 MOST_KEPT = 1 << 23
 """How many pieces and tokens are kept for later calls; 16 bytes each."""
@@ -23,13 +22,10 @@ MOST_KEPT = 1 << 23
 class Pieces(NamedTuple):
     """What the drafter's tokens make of n texts, in the order of the texts and of `order`.
 
-    Attributes
-    ----------
-    of, lengths, codes : Tensor of int64, shape (S,)
-        Of each piece: its text, how many tokens it has, and what they make of it: see `Settling`.
-    open_of, tokens, places : Tensor of int64, shape (O,)
-        Of each token after which a text is still within the tree: the text, the drafter's token,
-        and the inner node.
+    * `of`, `lengths`, `codes`, shape (S,): Of each piece: its text, how many tokens it has, and
+      what they make of it: see `Settling`.
+    * `open_of`, `tokens`, `places`, shape (O,): Of each token after which a text is still within
+      the tree: the text, the drafter's token, and the inner node.
     """
 
     of: Tensor
@@ -43,29 +39,18 @@ class Pieces(NamedTuple):
 class Settling:
     """From a node of the target's prefix tree and a drafter token to a node, or to a token.
 
-    Parameters
-    ----------
-    trie : ByteTrie
-        Of the target's vocabulary.
-    target, drafter : TokenVocabulary
-        A token is what `spelled` says, whether or not the tokeniser normalises; a special token
-        of the drafter ends the text, and its EOS where no text is yet becomes that of the target.
-    device : torch.device or str
-        Where pieces are to be. They are found on the CPU, which waits for no other device.
+    A token is what `spelled` says, whether or not the tokeniser normalises; a special token of the
+    drafter ends the text, and its EOS where no text is yet becomes that of the target. Pieces are
+    found on the CPU, which waits for no other device, and then sent to `device`.
 
-    Attributes
-    ----------
-    end : int
-        Codes below it are inner nodes; `end` is a text that no token starts, and `end` + 1 + t
-        one that token t starts, whatever follows.
-    order : Tensor of int64, shape (V,)
-        The drafter's tokens by their bytes; special ones come last, EOS the very last.
+    * `end`: Codes below it are inner nodes; `end` is a text that no token starts, and `end` + 1 +
+      t one that token t starts, whatever follows.
+    * `order`, shape (V,): The drafter's tokens by their bytes; special ones last, EOS the very
+      last.
 
-    Examples
-    --------
     >>> target = TokenVocabulary(("a", "ab", "</s>"), (b"a", b"ab", None), {"eos": 2}, None)
     >>> drafter = TokenVocabulary(("a", "ba", "<e>"), (b"a", b"ba", None), {"eos": 2}, None)
-    >>> settling = Settling(ByteTrie(target.by_bytes), target, drafter)
+    >>> settling = Settling(target, drafter)
     >>> pieces = settling.pieces([0, 1])
     >>> settling.end, settling.order.tolist(), pieces.codes.tolist(), pieces.lengths.tolist()
     (3, [0, 1, 2], [1, 3, 6, 4, 5, 4], [1, 1, 1, 1, 1, 1])
@@ -75,16 +60,15 @@ class Settling:
 
     def __init__(
         self,
-        trie: ByteTrie,
         target: TokenVocabulary,
         drafter: TokenVocabulary,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.trie, self.end, self.device = trie, len(trie.prefixes), device
+        self.trie, self.end, self.device = target.trie, len(target.trie.prefixes), device
         self.eos = self.end + 1 + (-1 if target.eos is None else target.eos)
         self._tour(len(target))
         self._read(drafter)
-        self._keys = trie.parents * 256 + trie.symbols
+        self._keys = self.trie.parents * 256 + self.trie.symbols
         self._kept: dict[int, tuple[Tensor, ...]] = {}
         self._size = 0
 
@@ -196,7 +180,7 @@ class Settling:
         edges = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
         inside = self._keys[edges] == keys
         reached = torch.where(inside, edges + 1, nodes)
-        inner = inside & (self.trie.rows[reached] >= 0)
+        inner = inside & self.trie.inner[reached]
         return torch.where(inner, reached, self.end + 1 + self.trie.owners[reached])
 
 

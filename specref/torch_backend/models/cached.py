@@ -158,8 +158,6 @@ class CachedModel(SlottedModel):
 def common_prefix(first: list[int], second: list[int]) -> int:
     """How many tokens two lists share from the start on.
 
-    Examples
-    --------
     >>> common_prefix([1, 2, 3], [1, 2, 4, 5])
     2
     """

@@ -47,8 +47,6 @@ def longest_text(config: Any) -> int:
 def windows(config: Any) -> Mapping[str, int | None]:
     """The kinds of a model's layers, and how many tokens those of a kind attend to, if not all.
 
-    Examples
-    --------
     >>> from transformers import Gemma3TextConfig
     >>> windows(Gemma3TextConfig(sliding_window=512))
     {'sliding_attention': 512, 'full_attention': None}
@@ -73,15 +71,9 @@ def takes_masks(model: "PreTrainedModel") -> bool:
 
 
 def check_cache(name: str, model: "PreTrainedModel", *, trees: bool = False) -> None:
-    """Raise `ValueError` unless a model's cache can be cropped and have holes.
+    """Raise `ValueError` unless a model's cache can be cropped, and have holes (or read trees).
 
-    Parameters
-    ----------
-    name : str
-        What the error calls the model.
-    model : transformers.PreTrainedModel
-    trees : bool
-        Whether it has to read trees too.
+    The error calls the model by `name`.
     """
     text, kinds = text_config(model.config), set(windows(model.config))
     others = ", ".join(sorted(kinds - {FULL, SLIDING}))

@@ -41,17 +41,8 @@ class Layout(NamedTuple):
 
 
 class Slots:
-    """The slots of `rows` rows, none used yet.
+    """The slots of `rows` rows, none used yet: `lengths` tokens in each row, `size` slots in all.
 
-    Attributes
-    ----------
-    lengths : list of int
-        How many tokens each row holds.
-    size : int
-        How many slots there are.
-
-    Examples
-    --------
     >>> slots = Slots(2)
     >>> slots.append([3, 1], 3).positions.tolist()
     [[0, 1, 2], [0, 0, 0]]
@@ -120,26 +111,7 @@ class Slots:
 class SlottedModel:
     """A model, the keys and values of a batch, and which slots of these each row uses.
 
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        A causal language model. It is not changed.
-    use_cache : bool
-        If False no keys and values are kept, and texts are read whole, without a mask.
-
-    Attributes
-    ----------
-    forwards : int
-        How often the model was called.
-    positions : int
-        The longest sequence that the model can read.
-    device : torch.device
-        Where the model is.
-
-    Raises
-    ------
-    ValueError
-        The model's cache cannot be cropped, and `use_cache` is True.
+    Parameters, attributes and errors as of `CachedModel`.
     """
 
     def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
@@ -176,12 +148,8 @@ class SlottedModel:
 
         Of a mask that says no more than `seen`, Transformers reads a value in every forward.
 
-        Parameters
-        ----------
-        seen : Tensor of bool, shape [B, width, slots]
-            What each of the last columns may see of what came before it.
-        places : Tensor of int64, shape [B, slots]
-            Which token of its text stands in a slot, by which windows count.
+        * `seen`, [B, width, slots]: What each of the last columns may see of what came before it.
+        * `places`, [B, slots]: Which token of its text stands in a slot, by which windows count.
         """
         width, past = seen.shape[1], seen.shape[2] - seen.shape[1]
         seen = seen.tril(past)
@@ -200,12 +168,8 @@ class SlottedModel:
     def whole(self, rows: Sequence[Sequence[int]], last: int, drafts: Tensor) -> Tensor:
         """The last logits of texts that are read from the start, without a cache or a mask.
 
-        Padding stands to the right, where no causal model sees it.
-
-        Parameters
-        ----------
-        rows, last, drafts
-            As `CachedModel.logits` takes them.
+        Padding stands to the right, where no causal model sees it. Arguments as of
+        `CachedModel.logits`.
         """
         columns, longest = drafts.shape[1], max(map(len, rows))
         width = min(longest + columns, self.positions)

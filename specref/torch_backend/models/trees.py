@@ -24,21 +24,15 @@ if TYPE_CHECKING:
 class Tree:
     """Nodes are numbered in the order in which they were added; 0 is the end of the context.
 
-    Attributes
-    ----------
-    context, tokens : list of int
-        Of the text, and of the nodes from 1 on.
-    parents, depths : list of int
-        Of the nodes from 0 on.
-    paths : list of tuple of int
-        The slots of a node and of those above it, of the nodes that have a place.
+    `tokens` are those of the nodes from 1 on, and `paths` the slots of a node and of those above
+    it, of the nodes that have a place.
 
-    Examples
-    --------
     >>> tree = Tree([7, 8])
     >>> tree.add([0, 0, 1], [4, 5, 6])
     >>> tree.place(3, 10), tree.positions(3)
     ([(7,), (8,), (7, 9)], [2, 2, 3])
+    >>> tree.texts(1)
+    [[7, 8, 4, 6]]
     """
 
     context: list[int]
@@ -81,15 +75,7 @@ class Tree:
         return [len(self.context) + depth - 1 for depth in self.depths[len(self.depths) - count :]]
 
     def texts(self, count: int) -> list[list[int]]:
-        """The texts of the last nodes: the context and the path to each.
-
-        Examples
-        --------
-        >>> tree = Tree([7, 8])
-        >>> tree.add([0, 1], [4, 5])
-        >>> tree.texts(1)
-        [[7, 8, 4, 5]]
-        """
+        """The texts of the last nodes: the context and the path to each."""
         texts = [list(self.context)]
         for parent, token in zip(self.parents[1:], self.tokens, strict=True):
             texts.append([*texts[parent], token])

@@ -1,28 +1,19 @@
-"""Batched block verification: drafts are accepted jointly.
+"""Batched block verification: drafts are accepted jointly, by traversal of a tree that is a chain.
 
 With A_0 = 1 and A_i = min(1, A_{i-1} p / q) along the drafts, and R_i = (A_i p - q)+ of the laws
 after i of n drafts, the accepted length is the last i whose coin is below
 
     h_i = sum R_i / (sum R_i + 1 - A_i),    h_n = A_n,
 
-or 0, and the next token has the law norm(R_i), or p after all n.
-
-A law q may sum to less than 1, the rest being ``OUTSIDE``, where A is 0. It is shown from the
-last draft back that, once x_1 ... x_i are drafted, at least i are accepted with probability A_i,
-and that the target's law follows them then. A draft y comes next and is accepted with
-q min(1, A_i p / q) = min(q, A_i p). So nothing beyond i is accepted with
-1 - sum min(q, A_i p) = 1 - A_i + sum R_i, whatever q sums to; i itself is with h_i of that, which
-is sum R_i, and y follows with R_i(y). Both ways together give A_i p(y).
-
-Nothing here waits for the device: no number is read on the host, and no shape depends on one.
+or 0, and the next token has the law norm(R_i), or p after all n: see `trees`.
 """
 
 import torch
 from torch import Tensor
 
 from specref.torch_backend.randomness import Coins
-from specref.torch_backend.validation import NO_DRAFT, check_coins, check_shapes, padded_drafts
-from specref.torch_backend.verification.chains import blocks_of, last_token, rejected_law
+from specref.torch_backend.validation import NO_DRAFT, check_shapes, padded_drafts
+from specref.torch_backend.verification.trees import NO_NODE, ROOT, verify_tree
 
 
 def verify_block(
@@ -69,70 +60,7 @@ def verify_block(
     (tensor([[0, 1, 1]]), tensor([3]))
     """
     check_shapes(target_probs, draft_probs, draft_tokens, lens)
-    check_coins(coins, target_probs)
-    drafts = padded_drafts(draft_tokens, lens)
-    survival = _survival(target_probs, draft_probs, drafts)
-    kept = _kept(_stopping(target_probs, draft_probs, drafts, survival), coins.accept)
-    weights = _weights(target_probs, draft_probs, drafts, kept, survival)
-    return blocks_of(drafts, kept, last_token(weights, coins))
-
-
-def _survival(target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor) -> Tensor:
-    """A_0 to A_K, shape (B, K + 1): 0 from OUTSIDE and after the last draft on, NaN from 0 / 0."""
-    known, tokens = drafts[:, :-1] >= 0, drafts[:, :-1, None].clamp(min=0)
-    ratios = target_probs[:, :-1].gather(2, tokens).double()
-    if draft_probs is not None:
-        ratios = ratios / draft_probs.gather(2, tokens).double()
-    chances = [torch.ones_like(drafts[:, 0], dtype=torch.float64)]
-    for ratio in torch.where(known, ratios[..., 0], 0.0).unbind(1):
-        chances.append((chances[-1] * ratio).clamp(max=1))
-    return torch.stack(chances, dim=1)
-
-
-def _stopping(
-    target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor, survival: Tensor
-) -> Tensor:
-    """h_1 to h_K, shape (B, K); NaN, which no coin is below, for 0 / 0."""
-    chances = list(survival[:, 1:].unbind(1))
-    for i in range(1, len(chances)):
-        position = torch.full_like(drafts[:, 0], i)
-        excess = _excess(target_probs, draft_probs, drafts, position, survival)
-        total = excess.sum(dim=1, dtype=torch.float64)
-        before_last = total / (total + 1 - survival[:, i])
-        chances[i - 1] = torch.where(drafts[:, i] == NO_DRAFT, survival[:, i], before_last)
-    return torch.stack(chances, dim=1) if chances else survival[:, 1:]
-
-
-def _kept(chances: Tensor, uniforms: Tensor) -> Tensor:
-    """The last position whose coin succeeds, or 0, shape (B,)."""
-    position = torch.arange(1, chances.shape[1] + 1, device=chances.device)
-    succeeded = torch.where(uniforms < chances, position, 0)
-    return torch.nn.functional.pad(succeeded, (1, 0)).amax(dim=1)
-
-
-def _weights(
-    target_probs: Tensor,
-    draft_probs: Tensor | None,
-    drafts: Tensor,
-    kept: Tensor,
-    survival: Tensor,
-) -> Tensor:
-    """Weights of the last token, shape (B, V): a residual, or p where nothing is left of it."""
-    excess = _excess(target_probs, draft_probs, drafts, kept, survival)
-    p = target_probs[torch.arange(len(kept), device=kept.device), kept]
-    left = excess.amax(dim=1, keepdim=True) > 0
-    return torch.where(left, excess, p.to(excess.dtype), out=excess)
-
-
-def _excess(
-    target_probs: Tensor,
-    draft_probs: Tensor | None,
-    drafts: Tensor,
-    position: Tensor,
-    survival: Tensor,
-) -> Tensor:
-    """(P p - q)+ at one position of each row, shape (B, V); q is 0 after the last draft."""
-    p = target_probs[torch.arange(len(position), device=position.device), position]
-    p = p.to(torch.promote_types(p.dtype, torch.float32))
-    q = rejected_law(draft_probs, drafts, position, p).to(p.dtype)
-    return p.mul_(survival.gather(1, position[:, None])).sub_(q).clamp_(min=0)
+    drafts = padded_drafts(draft_tokens, lens)[:, :-1]
+    before = torch.arange(ROOT, drafts.shape[1] - 1, device=drafts.device)
+    parents = torch.where(drafts == NO_DRAFT, NO_NODE, before)
+    return verify_tree(target_probs, draft_probs, drafts, parents, rule="traversal", coins=coins)

@@ -94,15 +94,7 @@ def validate_tree(
 def check_tree_shapes(
     target_probs: Tensor, draft_probs: Tensor | None, draft_tokens: Tensor, parents: Tensor
 ) -> None:
-    """Check shapes and dtypes, without a look at values.
-
-    Raises
-    ------
-    TypeError
-        Laws are no floats, or tokens or parents no integers.
-    ValueError
-        Shapes do not fit.
-    """
+    """Check shapes and dtypes, without a look at values; raises as `verify_tree` does."""
     check_shapes(target_probs, draft_probs, draft_tokens, None)
     expect_kind("parents", parents, floats=False)
     expect_shape("parents", parents, tuple(draft_tokens.shape))
@@ -267,17 +259,23 @@ def _top_down(trees: _Trees, uniforms: Tensor) -> tuple[Tensor, Tensor]:
 def _traversal(trees: _Trees, uniforms: Tensor) -> tuple[Tensor, Tensor]:
     """The same, with the first success among descendants before ancestors."""
     laws, chances = _emptied(trees)
-    found = torch.nn.functional.pad(uniforms, (1, 0)) < chances
-    above, accepted = trees.above, found[:, 1:].clone()
-    for i in reversed(trees.nodes):
-        parent = above[:, i, None]
-        found.scatter_(1, parent, found.gather(1, parent) | found[:, i + 1, None])
-    at = above.new_full((len(above), 1), ROOT)
+    found = _leading(trees, torch.nn.functional.pad(uniforms, (1, 0)) < chances)
+    at = trees.parents.new_full((len(laws), 1), ROOT)
+    accepted = torch.zeros_like(trees.drafts, dtype=torch.bool)
     for i in trees.nodes:
         passed = trees.below(at, i) & found[:, i + 1, None]
         at = torch.where(passed, i, at)
         accepted[:, i, None] = passed
     return accepted, laws[torch.arange(len(at), device=at.device), at[:, 0] + 1]
+
+
+def _leading(trees: _Trees, found: Tensor) -> Tensor:
+    """Which nodes are found, or have such a node below them; shape (B, N + 1), the root first."""
+    above = trees.above
+    for i in reversed(trees.nodes):
+        parent = above[:, i, None]
+        found.scatter_(1, parent, found.gather(1, parent) | found[:, i + 1, None])
+    return found
 
 
 def _emptied(trees: _Trees) -> tuple[Tensor, Tensor]:

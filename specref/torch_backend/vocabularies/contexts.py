@@ -12,11 +12,8 @@ def read(
 ) -> tuple[list[int], bytes]:
     """A context's text, encoded by the drafter's tokeniser.
 
-    Returns
-    -------
-    list of int, bytes
-        The drafter's tokens, and the unfinished character at the end that it cannot spell.
-        EOS stays EOS; other special tokens are left out, and `drafter.start` comes first.
+    And the unfinished character at the end that it cannot spell. EOS stays EOS; other special
+    tokens are left out, and `drafter.start` comes first.
     """
     ids, rest = list(drafter.start), b""
     for run, ended in _runs(context, target):
@@ -111,13 +108,8 @@ def opening(drafter: TokenVocabulary) -> int:
 def windowed(ids: Sequence[int], most: int) -> list[int]:
     """The last of `ids`, at most `most`, cut at multiples of `most` // 2 to keep caches valid.
 
-    Raises
-    ------
-    ValueError
-        `most` < 1: the model's positions do not suffice to draft.
+    * raises `ValueError`: `most` < 1: the model's positions do not suffice to draft.
 
-    Examples
-    --------
     >>> windowed(range(9), 4), windowed(range(10), 4)
     ([6, 7, 8], [6, 7, 8, 9])
     """

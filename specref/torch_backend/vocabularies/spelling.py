@@ -14,8 +14,6 @@ SENTENCE_PIECE = {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
 def split_unfinished(data: bytes) -> tuple[bytes, bytes]:
     """Split off the bytes at the end that only start a UTF-8 character.
 
-    Examples
-    --------
     >>> split_unfinished("é".encode() * 2), split_unfinished("né".encode()[:-1])
     ((b'\\xc3\\xa9\\xc3\\xa9', b''), (b'n', b'\\xc3'))
     """
@@ -30,10 +28,7 @@ def strings_by_id(tokenizer: Any, size: int | None = None) -> tuple[str | None, 
 
     Added tokens that a model of `size` ids has no logits for are left out: it never says them.
 
-    Raises
-    ------
-    ValueError
-        `size`, the number of ids, is too small for what the tokenizer writes text with.
+    * raises `ValueError`: `size` is too small for what the tokenizer writes text with.
     """
     by_id = {index: string for string, index in tokenizer.get_vocab().items()}
     known = max(by_id, default=-1) + 1
@@ -54,10 +49,7 @@ def needed_ids(tokenizer: Any) -> int:
 def token_bytes(tokenizer: Any, strings: Sequence[str | None]) -> tuple[bytes | None, ...]:
     """The bytes that each token writes; None for special tokens.
 
-    Raises
-    ------
-    ValueError
-        The tokenizer has no decoder, or one of an unknown kind.
+    * raises `ValueError`: The tokenizer has no decoder, or one of an unknown kind.
     """
     added, special = tokenizer.added_tokens_decoder, set(tokenizer.all_special_ids)
     special |= {index for index, token in added.items() if token.special}
@@ -74,10 +66,7 @@ def token_bytes(tokenizer: Any, strings: Sequence[str | None]) -> tuple[bytes | 
 def decoder_types(tokenizer: Any) -> set[str]:
     """The types of a tokenizer's decoders.
 
-    Raises
-    ------
-    ValueError
-        It is no fast tokenizer, or has no decoder.
+    * raises `ValueError`: It is no fast tokenizer, or has no decoder.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     name = type(tokenizer).__name__

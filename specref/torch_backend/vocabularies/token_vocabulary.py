@@ -1,4 +1,4 @@
-"""Token ids as bytes: what two tokenisers have in common, and text from one to the other."""
+"""Token ids as bytes: their prefix tree, and what two tokenisers have in common."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,90 @@ from specref.torch_backend.vocabularies.spelling import (
     strings_by_id,
     token_bytes,
 )
-from specref.torch_backend.vocabularies.trie import ByteTrie
 
 Identity: TypeAlias = Literal["bytes", "string"]
 ROLES = ("bos", "eos", "pad", "unk", "cls", "sep", "mask")
 OVERLAP = 16
+
+
+class ByteTrie:
+    """Every prefix of every token, the root first, then by length and then by bytes.
+
+    * `prefixes`, `nodes`: What each node spells; and the node of each prefix.
+    * `owners`, shape (N,): The longest token that starts what the node spells, -1 for none:
+      T(text)_1 of a text that leaves the tree at this node.
+    * `parents`, `symbols`, shape (N - 1,): Of each node but the root: the node above it, and the
+      byte that leads from there.
+    * `inner`, shape (N,): Whether it has children.
+    * raises `ValueError`: There are no tokens, or one is empty.
+
+    >>> trie = ByteTrie({b"a": 0, b"ab": 1, b"abba": 2})
+    >>> trie.prefixes, trie.owners.tolist()
+    ((b'', b'a', b'ab', b'abb', b'abba'), [-1, 0, 1, 1, 2])
+    >>> trie.parents.tolist(), trie.inner.tolist()
+    ([0, 1, 2, 3], [True, True, True, True, False])
+    """
+
+    def __init__(self, tokens: Mapping[bytes, int]) -> None:
+        if not tokens or b"" in tokens:
+            raise ValueError("tokens: expected at least one, and none that is empty")
+        prefixes = {token[:end] for token in tokens for end in range(len(token) + 1)} | {b""}
+        self.tokens = dict(tokens)
+        self.prefixes = tuple(sorted(prefixes, key=lambda prefix: (len(prefix), prefix)))
+        self.nodes = {prefix: node for node, prefix in enumerate(self.prefixes)}
+
+    @cached_property
+    def depth(self) -> int:
+        """The length of the longest token."""
+        return len(self.prefixes[-1])
+
+    @cached_property
+    def parents(self) -> Tensor:
+        return torch.tensor([self.nodes[prefix[:-1]] for prefix in self.prefixes[1:]])
+
+    @cached_property
+    def symbols(self) -> Tensor:
+        return torch.tensor([prefix[-1] for prefix in self.prefixes[1:]])
+
+    @cached_property
+    def owners(self) -> Tensor:
+        owners = [-1]
+        for prefix in self.prefixes[1:]:
+            owners.append(self.tokens.get(prefix, owners[self.nodes[prefix[:-1]]]))
+        return torch.tensor(owners)
+
+    @cached_property
+    def inner(self) -> Tensor:
+        return torch.bincount(self.parents, minlength=len(self.prefixes)) > 0
+
+    @cached_property
+    def levels(self) -> tuple[slice, ...]:
+        """The nodes of each length, 0 to `depth`."""
+        counts = [0] * (self.depth + 1)
+        for prefix in self.prefixes:
+            counts[len(prefix)] += 1
+        ends = torch.tensor(counts).cumsum(0).tolist()
+        return tuple(slice(e - count, e) for e, count in zip(ends, counts, strict=True))
+
+    def greedy(self, data: bytes) -> list[int] | None:
+        """Tokens by longest match from the left, or None where no token matches.
+
+        >>> trie = ByteTrie({b"a": 0, b"ab": 1, b"abba": 2})
+        >>> trie.greedy(b"aab"), trie.greedy(b"abb")
+        ([0, 1], None)
+        """
+        ids, start = [], 0
+        while start < len(data):
+            owner, end = -1, start
+            while data[start : end + 1] in self.nodes and end < len(data):
+                end += 1
+                if data[start:end] in self.tokens:
+                    owner, after = self.tokens[data[start:end]], end
+            if owner < 0:
+                return None
+            ids.append(owner)
+            start = after
+        return ids
 
 
 @dataclass(frozen=True)
