@@ -19,6 +19,7 @@ from proofs_tests.helpers.corpus import (
 )
 from specref.conformance import splits, suite
 from specref.conformance.explaining import seeded_in
+from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.row_situations import LENGTHS, SITUATIONS, with_one_draft
 from specref.conformance.splits import Split, by_lookahead, drawn_for_all, split, two_rows
@@ -31,19 +32,30 @@ from specref.examples.correct import verify as correct
 BY_NAME = {one.name: one for one in mutants()}
 
 
-def split_of(verify: Any, contract: str) -> Split | None:
+def judge_of(verify: Any, contract: str = "verify") -> Judge:
     judge, _ = prepare(verify, CheckOptions(contract=contract_named(contract)))
-    return split(judge)
+    return judge
+
+
+def split_of(verify: Any, contract: str = "verify", **how: Any) -> Split:
+    found = split(judge_of(verify, contract), **how)
+    assert found is not None
+    return found
+
+
+def changed(line: str, instead: str, folder: Path) -> Any:
+    """`WITH_TEMPERATURE`, or another source, where a line is another."""
+    source = IN_TORCH if line in IN_TORCH else WITH_TEMPERATURE
+    assert source.count(line) == 1
+    library = "import torch" if source is IN_TORCH else "import numpy as np"
+    text = [library, *source.replace(line, instead).splitlines()]
+    return loaded(text, "changed", "verify", folder)
 
 
 def test_of_blocks_that_depend_on_each_other_two_rows_are_enough(tmp_path: Path) -> None:
     one = BY_NAME["verify_vec_05_uniform_per_column"]
-    judge, _ = prepare(
-        loaded(one.source, one.name, one.function, tmp_path),
-        CheckOptions(contract=contract_named(one.contract)),
-    )
-    found = split(judge, depends=True)
-    assert found is not None
+    verify = loaded(one.source, one.name, one.function, tmp_path)
+    found = split_of(verify, one.contract, depends=True)
     assert found.text.startswith("only beside other rows")
     assert (found.wrong, found.right) == (("two-rows",), ("alone",))
     assert found.decision is not None
@@ -67,7 +79,6 @@ def test_one_draft_is_tried_where_two_are_usual() -> None:
 def test_a_right_sampler_is_right_in_all_situations(base: str, tmp_path: Path) -> None:
     one = next(one for one in mutants() if one.base == base)
     found = split_of(loaded(read()["bases"][base], base, one.function, tmp_path), one.contract)
-    assert found is not None
     assert (found.text, found.wrong) == ("", ())
     assert len(found.right) >= 7
 
@@ -98,9 +109,7 @@ def test_where_nothing_is_intercepted_blocks_are_drawn(
 ) -> None:
     monkeypatch.setattr(splits, "BLOCKS", 500)
     one = BY_NAME[name]
-    verify = loaded(one.source, name, one.function, tmp_path)
-    found = split_of(Hidden(verify), "verify")
-    assert found is not None
+    found = split_of(Hidden(loaded(one.source, name, one.function, tmp_path)))
     assert said in found.text
     assert found.decision is None
 
@@ -184,29 +193,22 @@ def verify(
     tokens[torch.arange(len(counts)), kept] = last
     return tokens, kept + 1
 """
-FORGOTTEN: tuple[tuple[str, str, str, str], ...] = (
-    (WITH_TEMPERATURE, "logits / heat", "logits", "accept"),
-    (WITH_TEMPERATURE, "p[i] - q, 0", "softmax(logits[i]) - q, 0", "residual"),
-    (WITH_TEMPERATURE, "p=p[count])", "p=softmax(logits[count]))", "bonus"),
-    (IN_TORCH, "target_logits / temperature[owner, None]", "target_logits", "accept"),
-    (IN_TORCH, "p[here] - q", "torch.softmax(target_logits, 1)[here] - q", "residual"),
+FORGOTTEN: tuple[tuple[str, str, str], ...] = (
+    ("logits / heat", "logits", "accept"),
+    ("p[i] - q, 0", "softmax(logits[i]) - q, 0", "residual"),
+    ("p=p[count])", "p=softmax(logits[count]))", "bonus"),
+    ("target_logits / temperature[owner, None]", "target_logits", "accept"),
+    ("p[here] - q", "torch.softmax(target_logits, 1)[here] - q", "residual"),
 )
 
 
 @pytest.mark.deep(one_in=12)
-@pytest.mark.parametrize(("source", "line", "instead", "decision"), FORGOTTEN)
+@pytest.mark.parametrize(("line", "instead", "decision"), FORGOTTEN)
 def test_a_forgotten_temperature_is_told_as_such(
-    source: str, line: str, instead: str, decision: str, tmp_path: Path
+    line: str, instead: str, decision: str, tmp_path: Path
 ) -> None:
     """At its line, only at T ≠ 1, with a cause about temperature: rounding is none."""
-    assert source.count(line) == 1
-    right, wrong = (
-        loaded([f"import {module}", *text.splitlines()], "heated", "verify", tmp_path)
-        for text, module in (
-            (source, "torch" if source is IN_TORCH else "numpy as np"),
-            (source.replace(line, instead), "torch" if source is IN_TORCH else "numpy as np"),
-        )
-    )
+    right, wrong = (changed(line, one, tmp_path) for one in (line, instead))
     # Where checks are named, situations are not tried.
     others = [one.id for one in suite.CHECKS if one.id != "joint/probed"]
     asked: dict[str, Any] = {"contract": "ragged", "profile": "smoke", "skip": others}
@@ -215,7 +217,7 @@ def test_a_forgotten_temperature_is_told_as_such(
     (shown,) = report.failures
     summary = summarize(report)
     assert shown.evidence["decision"]["name"].startswith(decision)
-    assert "heated.py:" in shown.evidence["decision"]["compared"]
+    assert "changed.py:" in shown.evidence["decision"]["compared"]
     assert shown.evidence["split"]["text"].startswith("only at T ≠ 1")
     cause = " ".join(" ".join(summary.cause).split())
     assert "temperature" in cause
@@ -254,21 +256,16 @@ INDEXED: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 def test_a_wrong_index_is_led_to_its_rows_and_its_line(
     line: str, instead: str, only: str, decision: str, known: tuple[str, ...], tmp_path: Path
 ) -> None:
-    assert WITH_TEMPERATURE.count(line) == 1
-    wrong = ["import numpy as np", *WITH_TEMPERATURE.replace(line, instead).splitlines()]
-    found = split_of(loaded(wrong, "indexed", "verify", tmp_path), "ragged")
-    assert found is not None
+    found = split_of(changed(line, instead, tmp_path), "ragged")
     assert found.text.startswith(only)
     assert found.decision is not None
     assert found.decision.name == decision
-    assert "indexed.py:" in found.decision.compared
+    assert "changed.py:" in found.decision.compared
     assert set(known) <= set(found.known[:1])
 
 
 def test_a_right_sampler_with_temperatures_is_right_in_all_situations(tmp_path: Path) -> None:
-    source = ["import numpy as np", *WITH_TEMPERATURE.splitlines()]
-    found = split_of(loaded(source, "heated_right", "verify", tmp_path), "ragged")
-    assert found is not None
+    found = split_of(changed("logits / heat", "logits / heat", tmp_path), "ragged")
     assert (found.text, found.wrong, found.known, found.place) == ("", (), (), "")
     assert {"after-short-other-heat", "after-long-other-heat"} <= set(found.right)
 
@@ -281,8 +278,7 @@ def wrong_between(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng
 
 
 def test_what_takes_three_rows_is_told_as_such() -> None:
-    found = split_of(wrong_between, "verify")
-    assert found is not None
+    found = split_of(wrong_between)
     assert found.text.startswith("only in rows between two others")
     assert "alone" in found.right
     assert found.wrong == ("between",)
@@ -304,9 +300,7 @@ READ: tuple[tuple[str, str, str, str], ...] = (
 def test_the_row_that_is_read_instead_is_named(
     line: str, instead: str, decision: str, made: str, tmp_path: Path
 ) -> None:
-    wrong = ["import numpy as np", *WITH_TEMPERATURE.replace(line, instead).splitlines()]
-    found = split_of(loaded(wrong, "read", "verify", tmp_path), "ragged")
-    assert found is not None
+    found = split_of(changed(line, instead, tmp_path), "ragged")
     assert found.decision is not None
     assert (found.decision.name, found.decision.made) == (decision, made)
 
@@ -336,8 +330,7 @@ def reseeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any
 def test_the_line_that_seeds_a_generator_in_each_call_is_named() -> None:
     line = reseeded.__code__.co_firstlineno + 2
     for verify, where in ((reseeded, f"test_splits.py:{line}"), (correct, "")):
-        judge, _ = prepare(verify, CheckOptions(contract=contract_named("verify")))
-        found = seeded_in(judge)
+        found = seeded_in(judge_of(verify))
         assert (found is None) is (not where)
         assert found is None or found.number.endswith(where)
         assert np.random.default_rng.__name__ == "default_rng"
@@ -357,9 +350,7 @@ def noisy(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -
 
 
 def test_noise_that_all_rows_have_is_named_with_its_line() -> None:
-    judge, _ = prepare(noisy, CheckOptions(contract=contract_named("verify")))
-    found = split(judge, depends=True)
-    assert found is not None
+    found = split_of(noisy, depends=True)
     assert found.decision is not None
     assert "as many random numbers are drawn for two" in found.decision.said
     line = noisy.__code__.co_firstlineno + 6
@@ -378,7 +369,7 @@ def test_noise_is_counted_where_the_law_of_two_rows_takes_too_long(
         return work() if counted else None
 
     monkeypatch.setattr("specref.conformance.splits.in_time", only_counted)
-    judge, _ = prepare(noisy, CheckOptions(contract=contract_named("verify")))
+    judge = judge_of(noisy)
     found = two_rows(judge, 0.0, known=True)
     assert counted
     assert found.decision is not None

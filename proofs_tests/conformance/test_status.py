@@ -67,5 +67,6 @@ def test_the_site_is_the_one_that_the_project_declares(monkeypatch: pytest.Monke
     for metadata, expected in (declared, (unknown, "build/site")):
         findings.site.cache_clear()
         monkeypatch.setattr(findings, "metadata", metadata)
-        assert address_of_bug("x") == f"{expected}/generated/bugs.html#x"
+        for id_ in ("x", "x at 5/4"):
+            assert address_of_bug(id_) == f"{expected}/generated/bugs.html#x"
     findings.site.cache_clear()

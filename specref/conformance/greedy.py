@@ -1,13 +1,12 @@
 """Greedy decoding: blocks and texts are compared with the argmax of the target, one by one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import Floats, Ints
-from specref.contracts.batch import ROOT, Batch, TreeBatch, as_tree
+from specref.contracts.batch import ROOT, Batch, as_tree
 from specref.contracts.calling import Verifier
 from specref.contracts.functions import Generate
 from specref.contracts.sampling import AFTER_EOS, giver
@@ -67,39 +66,20 @@ def departures(batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None =
     return np.flatnonzero(~right)
 
 
-def _children(tree: TreeBatch, row: int, node: int, token: int) -> list[int]:
-    """The children of a node that hold a token; several where siblings repeat."""
-    found = (tree.parents[row] == node) & (tree.draft_tokens[row] == token)
-    return np.flatnonzero(found).tolist()
-
-
 def greedy_block(batch: Batch, row: int, allowed: Likeliest) -> Tokens:
     """A block of greedy decoding; of tied tokens one that was drafted, or the first."""
     tree, node = as_tree(batch), ROOT
     block: Tokens = ()
     while True:
         tokens = np.flatnonzero(allowed[node + 1]).tolist()
-        below = [(child, x) for x in tokens for child in _children(tree, row, node, x)[:1]]
-        if not below:
+        children = np.flatnonzero(tree.parents[row] == node).tolist()
+        drafted = [
+            (x, child) for x in tokens for child in children if tree.draft_tokens[row, child] == x
+        ]
+        if not drafted:
             return (*block, tokens[0])
-        node, token = below[0]
+        token, node = drafted[0]
         block = (*block, token)
-
-
-@dataclass(frozen=True)
-class GreedyReport:
-    """The result of comparing greedy texts with those of the target.
-
-    * `difference`: The first text that departs from greedy decoding, and where.
-    """
-
-    texts: int
-    difference: str | None
-
-    @property
-    def equal(self) -> bool:
-        """Whether every text is the target's own."""
-        return self.difference is None
 
 
 def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
@@ -161,12 +141,15 @@ def judge_greedy(
     *,
     tokens: int,
     seed: int,
-) -> GreedyReport:
-    """Generate after every context, and compare each token with the argmax of the target alone."""
+) -> str | None:
+    """Generate after every context: the first text that departs from greedy decoding, and how.
+
+    None if every text is the target's own.
+    """
     rng, give = np.random.default_rng(seed), giver(generate)
     models = as_float(target), as_float(drafter)
     for context in contexts:
         text = tuple(give((*models, context, tokens), rng))
         if why := greedy_difference(models[0], context, text, tokens):
-            return GreedyReport(len(contexts), f"after {context}: {text}: {why}")
-    return GreedyReport(len(contexts), None)
+            return f"after {context}: {text}: {why}"
+    return None

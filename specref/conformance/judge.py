@@ -203,8 +203,7 @@ class Judge:
         key = f"blocks/{name}" + "/one-hot" * one_hot
         if key not in self.memo:
             sampler = self.one_iteration(name, one_hot=one_hot)
-            trial = self._trial(self.fixture(name))
-            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
+            self.memo[key] = self._run(key, self._trial(self.fixture(name)), sampler)
         return self.memo[key]
 
     def texts(self, name: str) -> TrialReport:
@@ -217,8 +216,7 @@ class Judge:
         """The campaign over the first tokens of texts of a sampler, kept by a name."""
         key = f"texts/{name}"
         if key not in self.memo:
-            trial = self._trial(fixture, TEXT)
-            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
+            self.memo[key] = self._run(key, self._trial(fixture, TEXT), sampler)
         return self.memo[key]
 
     def one_call(self, name: str) -> tuple[int, ...]:
@@ -237,13 +235,10 @@ class Judge:
         sampler: Sampler = self.contract.blocks(self.subject, self.fixture(name), **without)
         return sampler
 
-    def _drawing(
-        self, key: str, trial: Trial
-    ) -> tuple[int, np.random.Generator, Callable[[int], None], float | None]:
-        """How much a campaign draws, from which randomness, who is told, and for how long."""
+    def _run(self, key: str, trial: Trial, sampler: Sampler) -> TrialReport:
         counted = ignored if self.contract.counts_calls else self.advance
         trials = self.trials or trial.needed(self.detect_tv)
-        return trials, self.rng(key), counted, self.seconds
+        return trial.run(sampler, trials, self.rng(key), counted, self.seconds)
 
     def _trial(self, fixture: Fixture, tokens: int | None = None) -> Trial:
         bets = tokens is None and self.contract.bets_on_bugs

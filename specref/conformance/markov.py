@@ -6,8 +6,8 @@ fast after a long text as after a short one.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -78,12 +78,8 @@ class BadText(ValueError):  # noqa: N818 (a finding about the sampler, not an er
     """The sampler did not return a text of the requested length."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A token whose successors are counted: its case, and how many of them may be counted."""
-
-    case: CampaignCase
-    quota: int
+Places: TypeAlias = Mapping[int, tuple[CampaignCase, int]]
+"""{token: the case of its successors, and how many of them may be counted}."""
 
 
 def judge_markov(
@@ -110,7 +106,7 @@ def judge_markov(
     campaign = Campaign(alpha=alpha, eps=None, view="stream", seed=seed)
     quotas = _quotas(chain.rows, tokens)
     places = {
-        last: Place(
+        last: (
             campaign.case(
                 chain,
                 drafter,
@@ -175,16 +171,16 @@ def _texts(
         last = int(text[-1])
 
 
-def _count(campaign: Campaign, places: dict[int, Place], text: Ints) -> None:
+def _count(campaign: Campaign, places: Places, text: Ints) -> None:
     """Bet on the transitions of one text; look only afterwards.
 
     In between, the bets are in the order of the cases, which is not that of the text.
     """
     samples = []
-    for last, place in places.items():
-        following = text[1:][text[:-1] == last][: place.quota - place.case.trials]
-        excluded = following[place.case.tree.p[0, following] <= 0]
+    for last, (case, quota) in places.items():
+        following = text[1:][text[:-1] == last][: quota - case.trials]
+        excluded = following[case.tree.p[0, following] <= 0]
         if len(excluded):
-            campaign.exclude(f"token {excluded[0]} {place.case.name}: the target excludes it")
-        samples.append((place.case, following[:, None]))
+            campaign.exclude(f"token {excluded[0]} {case.name}: the target excludes it")
+        samples.append((case, following[:, None]))
     campaign.add_all(samples)

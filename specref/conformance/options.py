@@ -1,7 +1,7 @@
 """The options of a run of checks; judge and report both hold them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -71,59 +71,51 @@ class CheckOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contract", contract_named(self.contract))
+        if self.time_limit is not None and self.seconds is None:
+            object.__setattr__(self, "seconds", self.time_limit)
+        for refusal in self._refusals():
+            raise ValueError(refusal)
+
+    def _refusals(self) -> Iterator[str]:
+        """What is wrong with the values, in words."""
+        contract = f"under the contract {self.contract}"
         if self.profile not in DETECT_TV:
-            raise ValueError(f"profile = {self.profile!r}: expected one of {get_args(Profile)}")
+            yield f"profile = {self.profile!r}: expected one of {get_args(Profile)}"
         for label, value in (("alpha", self.alpha), ("detect_tv", self.tv)):
             if not 0 < value < 1:
-                raise ValueError(f"{label} = {value}: expected a number in (0, 1)")
+                yield f"{label} = {value}: expected a number in (0, 1)"
         if self.seed < 0:
-            raise ValueError(f"seed = {self.seed}: expected at least 0")
+            yield f"seed = {self.seed}: expected at least 0"
         if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(
-                f"timeout = {self.timeout}: expected a positive number of seconds, or None"
-            )
+            yield f"timeout = {self.timeout}: expected a positive number of seconds, or None"
         if self.trials is not None and self.trials < 1:
-            raise ValueError(f"trials = {self.trials}: expected at least 1")
-        if self.time_limit is not None:
-            if self.seconds not in (None, self.time_limit):
-                raise ValueError(
-                    f"time_limit = {self.time_limit:g}, seconds = {self.seconds:g}: expected one "
-                    "of them"
-                )
-            object.__setattr__(self, "seconds", self.time_limit)
-        limit = "seconds" if self.time_limit is None else "time_limit"
+            yield f"trials = {self.trials}: expected at least 1"
         if self.seconds is not None:
+            limit = "seconds" if self.time_limit is None else "time_limit"
+            if self.time_limit not in (None, self.seconds):
+                both = f"time_limit = {self.time_limit:g}, seconds = {self.seconds:g}"
+                yield f"{both}: expected one of them"
             if not 0 < self.seconds < math.inf:
-                raise ValueError(f"{limit} = {self.seconds}: expected a positive number")
+                yield f"{limit} = {self.seconds}: expected a positive number"
             for label in ("trials", "detect_tv"):
                 if (value := getattr(self, label)) is not None:
-                    raise ValueError(
-                        f"{limit} = {self.seconds:g}, {label} = {value:g}: expected one of them"
-                    )
+                    both = f"{limit} = {self.seconds:g}, {label} = {value:g}"
+                    yield f"{both}: expected one of them"
         if self.shapes and not self.contract.shaped:
-            raise ValueError(
-                f"shapes = {self.shapes}: expected none under the contract {self.contract}"
-            )
+            yield f"shapes = {self.shapes}: expected none {contract}"
         for index, shape in enumerate(self.shapes):
             for label, size, least in zip(shape._fields, shape, LEAST, strict=True):
                 if size < least:
-                    raise ValueError(
-                        f"shapes[{index}]: {label} = {size}: expected at least {least}"
-                    )
+                    yield f"shapes[{index}]: {label} = {size}: expected at least {least}"
             if "batch" not in self.contract.shaped and shape.batch != 1:
-                raise ValueError(
-                    f"shapes[{index}]: batch = {shape.batch}: expected 1 under the contract "
-                    f"{self.contract}"
-                )
+                yield f"shapes[{index}]: batch = {shape.batch}: expected 1 {contract}"
         if self.dtypes and "batch" not in self.contract.shaped:
-            raise ValueError(
-                f"dtypes = {self.dtypes}: expected none under the contract {self.contract}"
-            )
+            yield f"dtypes = {self.dtypes}: expected none {contract}"
         for dtype in self.dtypes:
             if dtype not in get_args(Dtype):
-                raise ValueError(f"dtypes has {dtype!r}: expected some of {get_args(Dtype)}")
+                yield f"dtypes has {dtype!r}: expected some of {get_args(Dtype)}"
         if self.dtypes and not self.shapes:
-            raise ValueError(f"dtypes = {self.dtypes}: expected shapes, too")
+            yield f"dtypes = {self.dtypes}: expected shapes, too"
 
     @property
     def tv(self) -> float:

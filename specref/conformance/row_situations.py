@@ -135,6 +135,7 @@ BETWEEN = (
     ),
 )  # fmt: skip
 """Of three rows: tried where two do not show what is wrong."""
+BY_NAME = {one.name: one for one in SITUATIONS}
 LAST_ROW, FIRST_ROW = "second-row", "first-row"
 """A row that is the last of its call, and one that is the first: alone, a row is both."""
 LENGTHS = frozenset({"short", "long"})
@@ -203,14 +204,14 @@ def asked_in(one: Situation, judge: Judge) -> Iterator[Asked]:
         p, q = rows_after(target, (), drafts), rows_after(drafter, (), drafts)[:-1]
         row = chain(p, q, drafts)
         row = row.without_q() if one.certain else row
-        how: dict[str, Any] = {"p": p, "q": None if one.certain else q, "drafts": drafts}
+        of_row: Any
         if judge.contract.trees:
-            tree = as_tree(row)
-            of_row: Any = partial(verified_tree, batch=tree, weight=weight, rule=rule)
-            yield Asked(*beside(one, tree), drafts, weight, of_row)
+            row = as_tree(row)
+            of_row = partial(verified_tree, batch=row)
         else:
-            of_row = partial(verified_chain, **how, weight=weight, rule=rule)
-            yield Asked(*beside(one, row), drafts, weight, of_row)
+            q_given = None if one.certain else q
+            of_row = partial(verified_chain, p=p, q=q_given, drafts=drafts)
+        yield Asked(*beside(one, row), drafts, weight, partial(of_row, weight=weight, rule=rule))
 
 
 def models(one: Situation) -> tuple[Model, Model]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from specref.conformance.report import Report
 from specref.conformance.row_situations import (
     ALONE,
     BETWEEN,
+    BY_NAME,
     COOLER,
     FIRST_ROW,
     HOTTER,
@@ -61,6 +63,7 @@ from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.functions import GenerateBatchContract
 from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, HungError, within
+from specref.distributions import push_forward
 from specref.probing.blocks import completed_block
 from specref.probing.points import Point
 from specref.probing.probe import Probed, batch_program, probe_program
@@ -154,18 +157,14 @@ def drawn_in(
         for verified in (rule[n] for n in chosen):
             if verified is None:
                 return Tried(one, None)
-            theirs.append(filled(drawn_from(verified.right, rng), tokens.shape[1]))
+            theirs.append(drawn_from(verified.right, rng, tokens.shape[1]))
     return Tried(one, differ([np.array(ours), np.array(theirs)]), blocks=len(ours))
 
 
-def drawn_from(law: Mapping[Tokens, float], rng: np.random.Generator) -> Tokens:
-    """A block by its law."""
+def drawn_from(law: Mapping[Tokens, float], rng: np.random.Generator, width: int) -> Ints:
+    """A block by its law, in a row of so many columns."""
     shares = np.array(list(law.values()))
-    return list(law)[int(rng.choice(len(law), p=shares / shares.sum()))]
-
-
-def filled(block: Tokens, width: int) -> Ints:
-    """A block in a row of so many columns."""
+    block = list(law)[int(rng.choice(len(law), p=shares / shares.sum()))]
     return np.array([*block, *[NO_TOKEN] * (width - len(block))], dtype=np.int64)
 
 
@@ -232,21 +231,19 @@ def located(report: Report, judge: Judge, copied: bool) -> Report:
     if isinstance(judge.contract, GenerateBatchContract):
         return told_of_loops(report)
     shown, claims = shown_first(report), judge.capabilities
-    if shown is None or shown.finding not in LOCATED or shown.status != Status.FAILED:
-        return report
-    low = claims.dtype in ("float16", "bfloat16")
     if (
-        report.options.only
+        shown is None
+        or shown.finding not in LOCATED
+        or shown.status != Status.FAILED
+        or report.options.only
         or not isinstance(judge.contract, BatchContract)
         or claims.greedy
-        or low
+        or claims.dtype in ("float16", "bfloat16")
+        or any(one.finding == Finding.UNANSWERED for one in report.results)
     ):
         return report
-    if any(one.finding == Finding.UNANSWERED for one in report.results):
-        return report
     if of_lookaheads := by_lookahead(report.results, shown.id):
-        evidence = {**shown.evidence, "split": of_lookaheads}
-        return with_evidence(report, shown, evidence)
+        return with_evidence(report, shown, {**shown.evidence, "split": of_lookaheads})
 
     def work() -> Split | None:
         judge.advance = ignored
@@ -337,17 +334,19 @@ def split(judge: Judge, of_one_row: bool = False, depends: bool = False) -> Spli
         asked.sort(key=lambda one: one.before is None and one.after is None)
     wrong = {} if alone.blocks else at_once(asked, judge, until)
     found = [alone, *wrong.values()]
-    for one in asked if depends else by_features(asked):
+    if (
+        not depends
+    ):  # those first that one draft does not tell, and of all those with most features
+        asked.sort(key=lambda one: (with_one_draft(one) is not None, -len(one.features)))
+    for one in asked:
         if one not in wrong and not says_nothing(one, found) and not is_part(one, found):
             found.append(tried(one, judge, until, most))
     found += [two_rows(judge, until)] if together else []
     for one in BETWEEN:
         if not any(each.wrong for each in found) and possible(one, judge, of_one_row):
             found.append(tried(one, judge, until, most))
-    split = told(found, judge, until)
-    if not split.wrong and of_one_row:  # a bug of the fixture alone
-        return Split("")
-    return split
+    said = told(found, judge, until)
+    return said if said.wrong or not of_one_row else Split("")  # a bug of the fixture alone
 
 
 def at_once(asked: Sequence[Situation], judge: Judge, until: float) -> dict[Situation, Tried]:
@@ -360,11 +359,6 @@ def at_once(asked: Sequence[Situation], judge: Judge, until: float) -> dict[Situ
         if (so := tried(less, judge, until)).wrong:
             found[one] = so
     return found
-
-
-def by_features(asked: Sequence[Situation]) -> list[Situation]:
-    """Those first that one draft does not tell, and of all of them those with most features."""
-    return sorted(asked, key=lambda one: (with_one_draft(one) is not None, -len(one.features)))
 
 
 def is_part(one: Situation, found: Iterable[Tried]) -> bool:
@@ -393,10 +387,9 @@ def place_in_call(judge: Judge, until: float, less: bool) -> tuple[str, tuple[st
 
     Nothing if all are wrong, or not all can be tried. With `less`, one draft is enough.
     """
-    named = {one.name: one for one in SITUATIONS}
     wrong = {}
     for name in (FIRST_ROW, LAST_ROW):
-        one = named[name]
+        one = BY_NAME[name]
         if not possible(one, judge):
             return "", ()
         wrong[name] = tried((less and with_one_draft(one)) or one, judge, until).wrong
@@ -424,11 +417,7 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
             decision = WrongDecision(ROWS, asked.drafts, FOR_ALL, number=number or "")
             return Tried(TOGETHER, True if number else None, decision)
         joint = {_two(both): mass for both, mass in found.distribution.items()}
-        first: dict[Tokens, float] = {}
-        second: dict[Tokens, float] = {}
-        for (one, other), mass in joint.items():
-            first[one] = first.get(one, 0.0) + mass
-            second[other] = second.get(other, 0.0) + mass
+        first, second = (push_forward(joint, itemgetter(row)) for row in (0, 1))
         apart = (abs(joint.get((x, y), 0.0) - first[x] * second[y]) for x in first for y in second)
         if sum(apart) / 2 > EXACT + 3 * found.error_bound:
             lines = shared(found, _two)
@@ -493,7 +482,7 @@ def bugs_in(one: Tried, judge: Judge, until: float) -> tuple[str, ...]:
     """
     laws, compared = one.laws, laws_compared(judge.rule)
     known = same_laws(laws, compared)
-    usual = next(each for each in SITUATIONS if each.name == one.situation.name)
+    usual = BY_NAME[one.situation.name]
     if len(known) > 1 and usual.drafts > one.situation.drafts:
         laws += tried(usual, judge, until).laws
         known = same_laws(laws, compared)

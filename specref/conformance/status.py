@@ -165,13 +165,6 @@ def settled_by(id_: str, before: Iterable[CheckResult]) -> str | None:
     """The id of the exact check that leaves nothing to do for another, if there is one.
 
     After a wrong law of one draft or two no other is worked out; after any, nothing is sampled.
-
-    Examples
-    --------
-    >>> numbers = {"total_variation": 0.1, "error_bound": 0.0}
-    >>> off = CheckResult(FIRST[1], Stage.JOINT, Status.FAILED, "", numbers, 0.1, Finding.LAW)
-    >>> settled_by("joint/wide", [off]), settled_by("boundary/zero-coin", [off])
-    ('joint/probed', None)
     """
     if id_ in FIRST or Stage(id_.split("/")[0]) in AFTER_EXACT:
         return None
@@ -181,14 +174,7 @@ def settled_by(id_: str, before: Iterable[CheckResult]) -> str | None:
 
 
 def blocker(stage: Stage, before: Iterable[CheckResult]) -> str | None:
-    """The id of the check because of which checks of a stage are not run, if there is one.
-
-    Examples
-    --------
-    >>> failed = CheckResult("smoke/answers", Stage.SMOKE, Status.FAILED, "", {}, 0.0)
-    >>> blocker(Stage.JOINT, [failed]), blocker(Stage.SMOKE, [failed])
-    ('smoke/answers', None)
-    """
+    """The id of the check because of which checks of a stage are not run, if there is one."""
     # After a timeout, later calls would time out too.
     hung = [result.id for result in before if result.finding == Finding.UNANSWERED]
     failed = [r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[stage]]
@@ -226,26 +212,12 @@ MEANINGS: Mapping[Finding, str] = MappingProxyType(
 
 
 def address_of_finding(finding: Finding) -> str:
-    """Where a finding is described.
-
-    Examples
-    --------
-    >>> address_of_finding(Finding.LAW).rpartition("/")[2]
-    'findings.html#lossy-law'
-    """
+    """Where a finding is described."""
     return f"{site()}/generated/findings.html#{finding.replace(' ', '-').replace('_', '-')}"
 
 
 def address_of_bug(id_: str) -> str:
-    """Where a planted bug, or a control, is described: whatever number it has.
-
-    Examples
-    --------
-    >>> address_of_bug("residual-is-p").rpartition("/")[2]
-    'bugs.html#residual-is-p'
-    >>> address_of_bug("lenience at 5/4").rpartition("/")[2]
-    'bugs.html#lenience'
-    """
+    """Where a planted bug, or a control, is described: whatever number it has."""
     return f"{site()}/generated/bugs.html#{id_.partition(' at ')[0]}"
 
 

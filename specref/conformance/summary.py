@@ -85,7 +85,6 @@ NOT_COMPARED = (
 )
 MARGIN = EQUIVALENCE_MARGIN["bfloat16"]
 """The largest exact distance that rounding explains."""
-HEATING = "Fix: divide the logits of every row by its own temperature, once, before softmax."
 USES: Mapping[str, str] = {
     "accept": "p or q of the acceptance",
     "residual": "p or q of the residual",
@@ -153,24 +152,10 @@ SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
 class Summary:
     """The sections of a summary, each of lines.
 
-    Attributes
-    ----------
-    headline : str
-        The verdict.
-    sure : tuple of str
-        How sure it is.
-    where : tuple of str
-        One failure in full.
-    cause : tuple of str
-        What may explain it, and the fix.
-    also : tuple of str
-        The other failures, grouped.
-    untried : tuple of str
-        What was not tried.
-    warnings : tuple of str
-    counts : str
-    next : tuple of str
-        A command, or what to ask for.
+    * `headline`, `sure`: The verdict, and how sure it is.
+    * `where`: One failure in full; `cause`: what may explain it, and the fix.
+    * `also`: The other failures, grouped.
+    * `next`: A command, or what to ask for.
     """
 
     headline: str
@@ -230,15 +215,14 @@ def _warned(report: "Report") -> Iterator[str]:
     rare = [r for r in report.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
     edges = [one for one in rare if "number" in one.evidence]
     said = [one for one in report.warnings if not one.endswith(tuple(e.message for e in edges))]
-    first = {(e.evidence["at"], e.evidence["number"]): e for e in reversed(edges)}
+    first = {(e.evidence["at"], e.evidence["number"]): e.evidence for e in reversed(edges)}
     said += map(_edge, reversed(first.values()))
     for number, one in enumerate(said):
         yield from wrapped(one, taken=0 if number else 10)
 
 
-def _edge(one: CheckResult) -> str:
+def _edge(told: Mapping[str, Any]) -> str:
     """Where a number at its end gives something impossible, and how often."""
-    told = one.evidence
     often = f"probability {told['chance']:.0e} a draw"
     if not told["chance"]:
         often = f"not on this machine; {UNDER.sub('', told['elsewhere'])}"
@@ -255,10 +239,8 @@ def in_short(report: "Report", most: int = LINE) -> str:
     if shown is not None:
         if place := next(found_at(shown), ""):
             headline = f"{headline.partition(':')[0]}: {place}"
-        exactly = shown.evidence.get("total_variation")
-        parts += [
-            f" ({shown.id}{'' if exactly is None else f', exact TV {_distance(shown):.3g}'})"
-        ]
+        exact = f", exact TV {_distance(shown):.3g}" if "total_variation" in shown.evidence else ""
+        parts.append(f" ({shown.id}{exact})")
     if diagnosis is not None and diagnosis.known and not diagnosis.unseen:
         first = diagnosis.candidates[0]
         parts += [f"; likely {first.title}", f": {first.hint}"]
@@ -281,6 +263,12 @@ def shown_first(report: "Report") -> CheckResult | None:
     return next(iter([*exact, *compared, *wrong, *undecided]), None)
 
 
+def _evidence(report: "Report") -> Mapping[str, Any]:
+    """That of the failure that is shown; nothing if there is none."""
+    shown = shown_first(report)
+    return {} if shown is None else shown.evidence
+
+
 def _word(report: "Report") -> str:
     if report.failures:
         return "FAILED"
@@ -291,11 +279,11 @@ def _word(report: "Report") -> str:
 
 def _headline(report: "Report") -> str:
     if report.finding is not None:
+        if _evidence(report).get("undrafted"):
+            return UNDRAFTED
         word, colon, said = HEADLINES[report.finding].partition(":")
-        shown = shown_first(report)
-        when = shown is not None and shown.evidence.get("when")
-        led = f"{word}, {when}{colon}{said}" if when else f"{word}{colon}{said}"
-        return UNDRAFTED if _undrafted(report) else led
+        when = _evidence(report).get("when")
+        return f"{word}, {when}{colon}{said}" if when else f"{word}{colon}{said}"
     if report.exit_code or not report.complete:
         # What was not tried has a section of its own.
         return report.verdict.partition("; not tried: ")[0].removeprefix("INCONCLUSIVE: ")
@@ -308,12 +296,6 @@ def _headline(report: "Report") -> str:
     return f"no difference from the target's distribution in {done} check{'s' * (done != 1)}"
 
 
-def _undrafted(report: "Report") -> bool:
-    """Whether the gravest finding is a block that nobody drafted."""
-    shown = shown_first(report)
-    return shown is not None and bool(shown.evidence.get("undrafted"))
-
-
 def _sure(report: "Report") -> Iterator[str]:
     """How sure the verdict is."""
     wrong = [one for one in report.wrong if one.finding == report.finding]
@@ -323,7 +305,7 @@ def _sure(report: "Report") -> Iterator[str]:
         yield by + (f", {exact} of them exact: no sampling error there." if exact else ".")
         if exact < len(wrong):
             yield f"A lossless sampler gets this verdict with probability <= {report.alpha:g}."
-    elif report.failures and not _undrafted(report):
+    elif report.failures and not _evidence(report).get("undrafted"):
         left = report.counts[Status.NOT_RUN]
         yield "No check found a wrong distribution" + f"; {left} did not run." * bool(left)
     elif not report.exit_code and report.complete:
@@ -342,11 +324,11 @@ def _power(report: "Report") -> Iterator[str]:
         yield f"{'exact':11}{many}: TV at most {max(exact):.1g}, which is rounding"
     if report.power_on_fixtures:
         yield from wrapped(f"{'sampled':11}{report.power_on_fixtures}", " " * 11)
-    shifts = [one.evidence["detectable_shift"] for one in report.strata if _drawn(one)]
+    held = (one for one in report.strata if one.status == Status.PASSED)
+    shifts = sorted((one for one in held if "detectable_shift" in one.evidence), key=_shift)
     if shifts:
-        spread = f"{min(shifts):.2g} to {max(shifts):.2g}"
-        least = sorted((one for one in report.strata if _drawn(one)), key=_shift)[:-4:-1]
-        coarse = ", ".join(f"{_name(one)} {_shift(one):.2g}" for one in least)
+        spread = f"{_shift(shifts[0]):.2g} to {_shift(shifts[-1]):.2g}"
+        coarse = ", ".join(f"{_name(one)} {_shift(one):.2g}" for one in shifts[:-4:-1])
         said = f"{len(shifts)}: a shift of {spread} would be detected; least in {coarse}"
         yield from wrapped(f"{'situations':11}{said}", " " * 11)
     if not exact and not shifts and not report.power_on_fixtures:
@@ -364,10 +346,6 @@ def _power(report: "Report") -> Iterator[str]:
 
 def _distance(one: CheckResult) -> float:
     return float(as_number(one.evidence["total_variation"]))
-
-
-def _drawn(one: CheckResult) -> bool:
-    return one.status == Status.PASSED and "detectable_shift" in one.evidence
 
 
 def _shift(one: CheckResult) -> float:
@@ -481,18 +459,16 @@ def _shares(one: Difference, trials: int | None) -> list[str]:
 
 
 def _cause(report: "Report") -> Iterator[str]:
-    found = report.diagnosis
+    found, evidence = report.diagnosis, _evidence(report)
     if found is None:
-        told = _of_dependence(shown_first(report)) or OF_OTHERS * _undrafted(report)
+        told = _of_dependence(report) or OF_OTHERS * bool(evidence.get("undrafted"))
         if said := told or why_unnamed(report):
             yield from wrapped(said, taken=14)
         return
-    first = next(iter(found.candidates), None)
-    exact = [_distance(one) for one in report.failures if one.exact]
-    shown = shown_first(report)
     if elsewhere := of_situation(report):
         yield from elsewhere
         return
+    exact = [_distance(one) for one in report.failures if one.exact]
     if exact and max(exact) <= MARGIN and not (found.known or _larger(report)):
         said = f"the largest exact distance, TV {max(exact):.2g}, is of the size that rounding has"
         yield from wrapped(f"No known bug is named: {said}.", taken=14)
@@ -500,27 +476,30 @@ def _cause(report: "Report") -> Iterator[str]:
             "Look for p or q in bfloat16, float16 or integers: docs/low-precision.md"
         )
         return
+    first, place = next(iter(found.candidates), None), evidence.get("split", {}).get("place")
+    at_an_end = f"{ENDS}: it is wrong {place}."
     if first is None or found.unseen or not (first.fits or first.resembles):
-        said = " ".join(str(found).split("\n1. ")[0].split())
-        decision = {} if shown is None else shown.evidence.get("decision", {})
-        if decision.get("number") and not found.unseen:
+        decision = evidence.get("decision", {})
+        if limit := _limit(evidence):
+            said = limit
+        elif made := decision.get("made"):
+            said = f"{decision['name']} is drawn from {made}. {MADE_OF}"
+        elif place:
+            said = at_an_end
+        elif decision.get("number") and not found.unseen:
             said = UNKNOWN.format("decision")
         elif not (decision or found.unseen) and _unread(report):
             said = UNKNOWN.format("noise")
-        if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
-            said = f"{ENDS}: it is wrong {place}."
-        if made := decision.get("made"):
-            said = f"{decision['name']} is drawn from {made}. {MADE_OF}"
-        if shown is not None and (limit := _limit(shown)):
-            said = limit
+        else:
+            said = " ".join(str(found).split("\n1. ")[0].split())
         yield from wrapped(said, taken=14)
         yield from () if found.unseen else _less_likely(found.candidates[:2])
         return
     cases = f"{found.cases} case{'s' * (found.cases != 1)}"
     how = "Fits" if first.fits else "Resembles"
     drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
-    if place := {} if shown is None else shown.evidence.get("split", {}).get("place"):
-        yield from wrapped(f"{ENDS}: it is wrong {place}.", taken=14)
+    if place:
+        yield from wrapped(at_an_end, taken=14)
     yield f"{how} what was seen on {cases}{drawn}"
     for entry, share in zip(first.entries[:FEW], first.strengths, strict=False):
         part = "" if share == 1 else f", in {share:.0%} of blocks"
@@ -533,8 +512,9 @@ def _cause(report: "Report") -> Iterator[str]:
     yield from _less_likely(found.candidates[1:3])
 
 
-def _of_dependence(shown: CheckResult | None) -> str:
+def _of_dependence(report: "Report") -> str:
     """What may make blocks depend on each other; empty of another finding."""
+    shown = shown_first(report)
     if shown is None or shown.finding != Finding.DEPENDENCE:
         return ""
     if shown.evidence.get("decision", {}).get("number") == GIVEN:
@@ -544,7 +524,7 @@ def _of_dependence(shown: CheckResult | None) -> str:
 
 def cause_in_short(report: "Report") -> str:
     """The likely cause and the fix in one paragraph, where a decision or situation tells it."""
-    if of_situation(report) or _of_dependence(shown_first(report)):
+    if of_situation(report) or _of_dependence(report):
         return " ".join(" ".join(report.summary.cause).split())
     return ""
 
@@ -565,14 +545,17 @@ def of_situation(report: "Report") -> list[str]:
 
     Blocks of all situations together are a mixture, to which no known bug is compared.
     """
-    shown, found = shown_first(report), report.diagnosis
-    if shown is None or found is None or (found.known and not found.unseen):
+    found, evidence = report.diagnosis, _evidence(report)
+    if found is None or (found.known and not found.unseen):
         return []
-    if said := _of_temperature(shown):
-        return [*wrapped(said, taken=14), *wrapped(HEATING)]
-    if not _situational(shown):
+    if said := _of_temperature(evidence):
+        heating = (
+            "Fix: divide the logits of every row by its own temperature, once, before softmax."
+        )
+        return [*wrapped(said, taken=14), *wrapped(heating)]
+    if not _situational(evidence):
         return []
-    split = shown.evidence["split"]
+    split = evidence["split"]
     wrong = [one for one in SITUATIONS if one.name in split["wrong"]]
     features = {x for one in wrong for x in one.features}
     if features & LENGTHS:  # whichever rows are wrong, too, lengths are what is read wrongly
@@ -589,12 +572,12 @@ def of_situation(report: "Report") -> list[str]:
     return wrapped(f"{right} {hint}".rstrip(), taken=14)
 
 
-def _of_temperature(shown: CheckResult) -> str:
+def _of_temperature(evidence: Mapping[str, Any]) -> str:
     """What is wrong if everything is right at temperature 1; empty otherwise."""
-    wrong = set(shown.evidence.get("split", {}).get("wrong", ()))
+    wrong = set(evidence.get("split", {}).get("wrong", ()))
     if not wrong or not wrong <= HEATED:
         return ""
-    name = shown.evidence.get("decision", {}).get("name", "").partition("[")[0]
+    name = evidence.get("decision", {}).get("name", "").partition("[")[0]
     what = f"the logits of {USES.get(name, 'p or q')}"
     if not wrong & {COOLER, HOTTER}:  # it is right in a row that is alone
         said = f"The temperature of another row, or none, is applied to {what}."
@@ -603,10 +586,10 @@ def _of_temperature(shown: CheckResult) -> str:
     return f"The temperature is applied wrongly, twice or not at all to {what}."
 
 
-def _limit(shown: CheckResult) -> str:
+def _limit(evidence: Mapping[str, Any]) -> str:
     """What may be wrong if longer blocks alone are, in which a draft is never kept."""
-    wrong = shown.evidence.get("split", {}).get("lookaheads", ())
-    found = NEVER.search(shown.evidence.get("decision", {}).get("text", ""))
+    wrong = evidence.get("split", {}).get("lookaheads", ())
+    found = NEVER.search(evidence.get("decision", {}).get("text", ""))
     if not wrong or found is None or int(found[1]) != min(wrong) - 1:
         return ""
     return LIMIT.format(found[1], ", ".join(map(str, wrong)))
@@ -614,17 +597,16 @@ def _limit(shown: CheckResult) -> str:
 
 def _larger(report: "Report") -> bool:
     """Whether some decision is further off than rounding explains, or right in one row alone."""
-    shown = shown_first(report)
-    if shown is None:
-        return False
     decided = [one.evidence.get("decision", {}) for one in report.failures if one.exact]
-    return _situational(shown) or any(one.get("apart", 0.0) > MARGIN for one in decided)
+    return _situational(_evidence(report)) or any(
+        one.get("apart", 0.0) > MARGIN for one in decided
+    )
 
 
-def _situational(shown: CheckResult) -> bool:
+def _situational(evidence: Mapping[str, Any]) -> bool:
     """Whether one row alone is right, and others are not: blocks of all are a mixture."""
-    split = shown.evidence.get("split", {})
-    return bool(split.get("wrong")) and "alone" not in split["wrong"]
+    wrong = evidence.get("split", {}).get("wrong")
+    return bool(wrong) and "alone" not in wrong
 
 
 def _less_likely(others: Sequence[Candidate]) -> Iterator[str]:

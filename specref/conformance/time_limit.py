@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -45,19 +45,16 @@ class LateError(KeyboardInterrupt):
     """The time of a check is over; like Ctrl-C, it is not taken for an error of user code."""
 
 
+@dataclass(frozen=True)
 class TimeLimit:
     """When a run, and each of its checks, has to end.
 
     * `contract`: Checks of others do not apply, late or not.
     """
 
-    def __init__(
-        self,
-        seconds: float | None = None,
-        started: float = 0.0,
-        contract: Contract | None = None,
-    ) -> None:
-        self.seconds, self.started, self.contract = seconds, started, contract
+    seconds: float | None = None
+    started: float = 0.0
+    contract: Contract | None = None
 
     def left(self, part: float = DONE) -> float:
         """Seconds until a part of the limit is over."""

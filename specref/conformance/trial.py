@@ -392,13 +392,7 @@ def wealth(x: Floats, y: Floats) -> Floats:
 
 
 def log_mean_of_orders(scores: Floats) -> Floats:
-    """log of the mean over all orders of exp(sum of scores[i, order[i]]).
-
-    Examples
-    --------
-    >>> round(float(np.exp(log_mean_of_orders(np.log([[1.0, 2.0], [3.0, 4.0]])))), 9)
-    5.0
-    """
+    """log of the mean over all orders of exp(sum of scores[i, order[i]])."""
     n = scores.shape[-1]
     # For each set of columns: the sum over all assignments of them to the first rows.
     totals = [np.zeros(scores.shape[:-2])]

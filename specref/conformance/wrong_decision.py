@@ -16,8 +16,7 @@ import numpy as np
 from specref.algorithms.standard import Draft
 from specref.algorithms.trees.topdown import Tree
 from specref.arrays import Floats, one_hot_rows
-from specref.chance import Chance, enumerate_paths
-from specref.conformance.other_rows import Drawn, made_of
+from specref.chance import Chance, exact_distribution
 from specref.contracts.batch import TreeBatch
 from specref.contracts.tree_rules import GivenRows, read
 from specref.models import Model
@@ -30,15 +29,13 @@ from specref.vocabulary import Tokens
 SAME = 1e-6
 """A difference of probabilities that rounding explains: samplers may count in float32."""
 MOST_PAIRS = 4_000
-TOP_DOWN = "topdown"
 ACCEPT, BONUS = "accept", "bonus"
 IN_VAIN, NO_NUMBER = "; its random number makes no difference", "; no random number decides it"
-AS_ELSEWHERE = ", as one does after other drafts"
 GRID = 1 << 20
 """Steps on which numbers of searched cells are told apart."""
 Law: TypeAlias = Mapping[Tokens, float]
-Offers: TypeAlias = Mapping[Tokens, tuple[tuple[int, str], ...]]
-"""{what a block has begun with: the drafts that may be kept next, and their sites}."""
+Offered: TypeAlias = tuple[tuple[int, str], ...]
+"""The drafts that may be kept next, and their sites."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +68,7 @@ class WrongDecision:
 class Verified:
     """What a sampler does with given drafts, and what its rule does with them.
 
+    * `offers`: {what a block has begun with: what may be kept next}.
     * `rule`: Its name, if it does something else with a draft than to compare p/q with a number.
     * `drawn`: Whether the sampler draws the drafts itself: then they are not given, but any that
       the drafter may draw.
@@ -79,7 +77,7 @@ class Verified:
 
     probed: Probed
     right: Law
-    offers: Offers
+    offers: Mapping[Tokens, Offered]
     drafts: Tokens
     weight: float = 1.0
     rule: str = ""
@@ -118,8 +116,7 @@ def verified_tree(probed: Probed, batch: TreeBatch, weight: float, rule: str) ->
     target, tree = read(p, q, tokens, above)
     right = _law(lambda chance: verify(target, (), tree, chance))
     offers = dict(_offers(tree, (), ""))
-    top_down = rule == TOP_DOWN
-    return Verified(probed, right, offers, tuple(tokens), weight, "" if top_down else rule)
+    return Verified(probed, right, offers, tuple(tokens), weight, rule * (rule != "topdown"))
 
 
 def verified_step(
@@ -128,25 +125,19 @@ def verified_step(
     """Of a step that drafts by itself: what it drafts and keeps, and what else comes."""
     step = RULES[rule].step
     right = _law(lambda chance: step(target, drafter, context, lookahead, chance))
-    offers: dict[Tokens, tuple[tuple[int, str], ...]] = {}
+    offers: dict[Tokens, Offered] = {}
     for block in right:
         for i in range(min(len(block), lookahead)):
             likely = np.flatnonzero(drafter.next_token((*context, *block[:i])) > 0)
             offers[block[:i]] = tuple((token, f"[{i}]") for token in likely.tolist())
-    jointly = rule != DEFAULT
-    return Verified(probed, right, offers, (), 1.0, rule * jointly, drawn=True)
+    return Verified(probed, right, offers, (), rule=rule * (rule != DEFAULT), drawn=True)
 
 
 def _law(run: Callable[[Chance], Tokens]) -> Law:
-    law: dict[Tokens, float] = {}
-    for path in enumerate_paths(run):
-        law[path.outcome] = law.get(path.outcome, 0.0) + float(path.weight)
-    return law
+    return {block: float(mass) for block, mass in exact_distribution(run).items()}
 
 
-def _offers(
-    tree: Tree, before: Tokens, site: str
-) -> Iterator[tuple[Tokens, tuple[tuple[int, str], ...]]]:
+def _offers(tree: Tree, before: Tokens, site: str) -> Iterator[tuple[Tokens, Offered]]:
     """Of equal siblings, and what is below them, the first alone."""
     first: dict[int, str] = {}
     for j, node in enumerate(tree):
@@ -163,7 +154,8 @@ def wrong_decision(given: Iterable[Verified]) -> WrongDecision | None:
     None if every decision is that of the rule, or blocks do not tell.
     """
     everything = list(given)
-    found = [wrong for one in everything if (wrong := next(_wrong(one), None)) is not None]
+    firsts = (next(_wrong(one), None) for one in everything)
+    found = [wrong for wrong in firsts if wrong is not None]
     first = min((place for place, _, _ in found), default=0)
     there = [(bool(one.compared), off, one) for place, off, one in found if place == first]
     if not there:
@@ -171,53 +163,70 @@ def wrong_decision(given: Iterable[Verified]) -> WrongDecision | None:
     worst = max(there, key=lambda three: three[:2])[2]
     if not worst.name.startswith(ACCEPT):
         of_chains = (one for one in everything if one.rows and not one.rule)
-        drawn = (_drawn_at(one, first, bonus=worst.name == BONUS) for one in of_chains)
-        made = made_of([one for one in drawn if one is not None], first)
-        worst = replace(worst, made=made)
+        worst = replace(worst, made=_made_of(of_chains, first, bonus=worst.name == BONUS))
     return worst if worst.compared else _elsewhere(worst, everything)
 
 
-def _drawn_at(one: Verified, position: int, *, bonus: bool) -> Drawn | None:
-    """What comes at a position after drafts that were kept; None if nothing does.
+def _reached(one: Verified) -> Iterator["_At"]:
+    """The positions that drafts lead to, in their order."""
+    pending: list[Tokens] = [()]
+    while pending:
+        at = _At(one, pending.pop(0))
+        yield at
+        pending += [(*at.before, token) for token, _ in at.offered]
 
-    With `bonus`, after all of them; else in place of the next.
-    """
-    drafts = one.drafts
-    if one.rows is None or len(drafts) < position + (not bonus):
-        return None
-    at = _At(one, drafts[:position])
-    if bonus and len(drafts) > position:
-        return None
-    law = at.refusing() if not bonus else at.reaching(one.probed.distribution)
-    if sum(law.values()) <= SAME:
-        return None
-    return Drawn(*one.rows, _tokens_at(law, position))
+
+def _wrong(one: Verified) -> Iterator["Found"]:
+    """What is wrong after given drafts."""
+    return (wrong for at in _reached(one) for wrong in at.wrong())
 
 
 def _elsewhere(wrong: WrongDecision, given: Sequence[Verified]) -> WrongDecision:
     """A decision that no random number makes, with the line that makes it after other drafts."""
-    for one in given:
-        pending: list[Tokens] = [()]
-        while pending:
-            at = _At(one, pending.pop(0))
-            if NO_NUMBER in wrong.said and (lines := at.lines(wrong.name)):
-                said = wrong.said.partition(NO_NUMBER)[0] + NO_NUMBER + AS_ELSEWHERE
-                return replace(wrong, said=said, compared=lines[0], number=lines[1])
-            pending += [(*at.before, token) for token, _ in one.offers.get(at.before, ())]
+    before, none, _ = wrong.said.partition(NO_NUMBER)
+    for at in (at for one in given for at in _reached(one)) if none else ():
+        if lines := at.lines(wrong.name):
+            said = f"{before}{none}, as one does after other drafts"
+            return replace(wrong, said=said, compared=lines[0], number=lines[1])
     return wrong
+
+
+def _made_of(chains: Iterable[Verified], position: int, *, bonus: bool) -> str:
+    """The one formula, in words, that gives the token at a position after each chain.
+
+    With `bonus`, after all its drafts were kept; else in place of the next. Empty if no formula
+    does, or several.
+    """
+    fitting: list[set[str]] = []
+    for one in chains:
+        drafts = one.drafts
+        if one.rows is None or (len(drafts) != position if bonus else len(drafts) <= position):
+            continue
+        at = _At(one, drafts[:position])
+        law = at.reaching(one.probed.distribution) if bonus else at.refusing()
+        if sum(law.values()) > SAME:
+            has, shares = np.zeros(one.rows[0].shape[1]), _tokens_at(law, position)
+            has[list(shares)] = list(shares.values())
+            rows = _other_rows(*one.rows, position).items()
+            fitting.append({name for name, row in rows if np.abs(has - row).max() <= SAME})
+    found = set.intersection(*fitting) if fitting else set()
+    return found.pop() if len(found) == 1 else ""
+
+
+def _other_rows(p: Floats, q: Floats, at: int) -> dict[str, Floats]:
+    """What an index that is wrong may read at a position, in words; q has a row less than p."""
+    drafted = [i for i in range(len(p)) if i != at and i < len(q)]
+    left = {i: np.maximum(p[i] - q[i], 0) for i in drafted}
+    rests = {i: p[i] if rest.sum() <= SAME else rest for i, rest in left.items()}
+    return {
+        **{f"(p - q)+ of position {i}": rest / rest.sum() for i, rest in rests.items()},
+        **{f"p of position {i}": row for i, row in enumerate(p)},
+        **{f"q of position {i}": row for i, row in enumerate(q)},
+    }
 
 
 Found: TypeAlias = tuple[int, float, WrongDecision]
 """A position, how often the decision there is wrong, and the decision."""
-
-
-def _wrong(one: Verified) -> Iterator[Found]:
-    """What is wrong after given drafts, in the order of positions."""
-    pending: list[Tokens] = [()]
-    while pending:
-        before = pending.pop(0)
-        yield from _At(one, before).wrong()
-        pending += [(*before, token) for token, _ in one.offers.get(before, ())]
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,10 @@ class _At:
     given: Verified
     before: Tokens
 
+    @property
+    def offered(self) -> Offered:
+        return self.given.offers.get(self.before, ())
+
     def refusing(self) -> Law:
         """The blocks in which the next draft of the chain is not kept."""
         token = self.given.drafts[len(self.before)]
@@ -234,15 +247,10 @@ class _At:
         return {block: mass for block, mass in law.items() if not self._keeps(block, token)}
 
     def wrong(self) -> Iterator[Found]:
-        """Each draft that is offered here, if none before it is kept; then what comes if none
-        is."""
-        has, right = (
-            self.reaching(self.given.probed.distribution),
-            self.reaching(self.given.right),
-        )
-        cells, refused = self._cells(), 0
-        whole = has, right
-        for token, site in self.given.offers.get(self.before, ()):
+        """Each draft that is offered, if none before it is kept; then what comes if none is."""
+        whole = self.reaching(self.given.probed.distribution), self.reaching(self.given.right)
+        (has, right), cells, refused = whole, self._cells(), 0
+        for token, site in self.offered:
             mass = sum(has.values())
             if min(mass, sum(right.values())) <= SAME:
                 return
@@ -252,9 +260,9 @@ class _At:
             if abs(kept - should) * mass > SAME:
                 said = f"keeps draft {token} with {kept:.4f}; {self._rule(refused)} {should:.4f}"
                 if self.given.drawn:
-                    shares = (self._share(law, token) for law in whole)
-                    of_both = "drafts and keeps token {} with {:.4f}; {} {:.4f}"
-                    said = of_both.format(token, next(shares), self._rule(0), next(shares))
+                    both, due = (self._share(law, token) for law in whole)
+                    said = f"drafts and keeps token {token} with {both:.4f}; "
+                    said += f"{self._rule(0)} {due:.4f}"
                 pairs = product(keep, self._ending(cells))
                 wrong = self._named(f"{ACCEPT}{site}", said, pairs, [*keep, *cells])
                 wrong = replace(wrong, apart=abs(kept - should))
@@ -274,16 +282,18 @@ class _At:
         worst = max(sorted(apart), key=apart.__getitem__)
         if apart[worst] * mass <= SAME:
             return
-        drafts = self.given.offers.get(self.before, ())
-        told = {
-            0: "after the last draft was kept; p is" if self.before else "without a draft; p is",
-            1: f"after draft {drafts[0][0]} was rejected; (p - q)+ over its sum is"
-            if drafts
-            else "",
-        }.get(refused, f"after {refused} siblings were rejected; what is left of p is")
-        if refused and self.given.drawn:
-            told = "after its draft was rejected; (p - q)+ over its sum is"
-        told = f"after its drafts; {self.given.rule} has" if self.given.rule and refused else told
+        residual = "was rejected; (p - q)+ over its sum is"
+        if not refused:
+            when = "after the last draft was kept" if self.before else "without a draft"
+            told = f"{when}; p is"
+        elif self.given.rule:
+            told = f"after its drafts; {self.given.rule} has"
+        elif self.given.drawn:
+            told = f"after its draft {residual}"
+        elif refused == 1:
+            told = f"after draft {self.offered[0][0]} {residual}"
+        else:
+            told = f"after {refused} siblings were rejected; what is left of p is"
         said = f"gives token {worst} with {comes.get(worst, 0.0):.4f} {told} "
         said += f"{should.get(worst, 0.0):.4f}"
         one = [c for c in cells if _outcome(c)[i] == worst]
@@ -309,13 +319,13 @@ class _At:
     def lines(self, name: str) -> tuple[str, str] | None:
         """The lines of an acceptance, or of the token that is drawn in place of drafts, here."""
         cells = self._cells()
-        for token, _ in self.given.offers.get(self.before, ()):
+        for token, _ in self.offered:
             keep = [one for one in cells if self._keeps(_outcome(one), token)]
             cells = [one for one in cells if not self._keeps(_outcome(one), token)]
             if name.startswith(ACCEPT) and (lines := _lines(product(keep, cells))):
                 return lines
-        i, drafts = len(self.before), self.given.offers.get(self.before, ())
-        if name.partition("[")[0] != ("residual" if drafts else BONUS):
+        i = len(self.before)
+        if name.partition("[")[0] != ("residual" if self.offered else BONUS):
             return None
         pairs = ((a, b) for a, b in product(cells, cells) if _outcome(a)[i] != _outcome(b)[i])
         return _lines(pairs)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import get_args
 
@@ -23,7 +23,6 @@ LN10 = math.log(10)
 SHOWN = 3
 LARGEST = 100
 AS_LIKELY = 0.5
-INFINITE = float("inf")
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,7 @@ class Diagnosis:
     tokens_fit: bool = False
     trials: int = 0
     cases: int = 0
-    _: KW_ONLY
-    enough: int
+    enough: int = ENOUGH
     dependent: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     largest: tuple[float, str] | None = None
@@ -213,9 +211,9 @@ def _details(candidate: Candidate) -> Iterator[str]:
     fix = "exact because" if candidate.lossless else "fix"
     yield f"   {fix if candidate.fits else f'{fix}, if it were that'}: {candidate.hint}"
     likelihood = f"{_times(candidate.log10_over_clean)} as likely as the clean rule"
-    if candidate.log10_over_clean == INFINITE:
+    if candidate.log10_over_clean == math.inf:
         likelihood = "the distributions are equal"
-    elif candidate.log10_ratio != INFINITE:
+    elif candidate.log10_ratio != math.inf:
         likelihood += f", {_times(candidate.log10_ratio)} as likely as the next"
     yield f"   likelihood: {likelihood}"
     if candidate.cites:
@@ -253,7 +251,7 @@ def diagnose(
             known.append(laws.of(case))
             cases.append(case)
     if not cases:
-        return Diagnosis((), "blocks", enough=ENOUGH)
+        return Diagnosis((), "blocks")
     blocks, tokens = (_Weighed(cases, known, laws.entries, basis) for basis in get_args(Basis))
     chosen = blocks
     if not (blocks.clean_fits or tokens.clean_fits or blocks.similar) and tokens.similar:
@@ -265,13 +263,12 @@ def diagnose(
         tokens_fit=tokens.clean_fits,
         trials=sum(case.trials for case in cases),
         cases=len(cases),
-        enough=ENOUGH,
     )
 
 
 def unnamed(dependent: tuple[str, ...]) -> Diagnosis:
     """A diagnosis without comparison, because blocks depend on each other in some campaigns."""
-    return Diagnosis((), "blocks", enough=ENOUGH, dependent=dependent)
+    return Diagnosis((), "blocks", dependent=dependent)
 
 
 class _Weighed:
@@ -394,9 +391,9 @@ def _candidate(names: Sequence[str], apart: Mapping[str, float], laws: Laws) -> 
     return Candidate(
         entries=tuple(laws.entries[name] for name in names),
         strengths=(1.0,) * len(names),
-        log10_ratio=INFINITE,
-        log10_over_clean=INFINITE if fits else 0.0,
-        log10_against=0.0 if fits else INFINITE,
+        log10_ratio=math.inf,
+        log10_over_clean=math.inf if fits else 0.0,
+        log10_against=0.0 if fits else math.inf,
         fits=fits,
         resembles=False,
         distance=apart[names[0]],
