@@ -38,7 +38,7 @@ from specref.torch_backend.drafters import mapped
 from specref.torch_backend.drafters.drafts import Drafts
 from specref.torch_backend.drafters.mapped import MappedDrafter
 from specref.torch_backend.loop import Text
-from specref.torch_backend.verification import block as block_module
+from specref.torch_backend.verification import trees
 from specref.vocabulary import Tokens
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
@@ -143,12 +143,14 @@ def test_rows_are_of_all_kinds() -> None:
 # Planted bugs.
 
 
-def survival_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the residual."""
-    weights = block_module._weights
-    monkeypatch.setattr(
-        block_module, "_weights", lambda *given: weights(*given[:-1], given[-1].roll(1, 0))
-    )
+def residual_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = trees._emptied
+
+    def wrong(given: Any) -> tuple[Tensor, Tensor]:
+        laws, chances = emptied(given)
+        return laws.roll(1, 0), chances
+
+    monkeypatch.setattr(trees, "_emptied", wrong)
 
 
 def drafted_end_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +183,7 @@ def laws_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BUGS = [
     laws_of_the_row_before,
-    survival_of_the_row_before,
+    residual_of_the_row_before,
     drafted_end_is_accepted,
     bonus_after_the_end,
 ]

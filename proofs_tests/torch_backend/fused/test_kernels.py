@@ -247,7 +247,7 @@ def needs_triton(name: str) -> bool:
 def test_nothing_else_of_the_backend_imports_it() -> None:
     own = Path(fused.__file__).parent
     files = [path for path in own.parent.rglob("*.py") if path.parent != own]
-    assert len(files) > 30
+    assert len(files) > 20
     assert not [path for path in files if any(map(needs_triton, names_at_import(path)))]
     assert any(map(needs_triton, names_at_import(own / "kernels.py")))
     assert any(map(needs_triton, names_at_import(Path(__file__))))
