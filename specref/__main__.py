@@ -17,9 +17,11 @@ def _command(notes: Notes) -> int:
     from specref.cli import main as commands  # the parent needs none of it
 
     if COMPLETING in os.environ:
-        from specref.cli.bash_completion import install
+        from click.shell_completion import add_completion_class
 
-        install()
+        from specref.cli.completion import WholeWords
+
+        add_completion_class(WholeWords)
     try:
         commands(prog_name="specref", obj=notes)
     except SystemExit as end:

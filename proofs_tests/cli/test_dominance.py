@@ -8,8 +8,7 @@ import pytest
 
 from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
-from specref.cli import dominance as module
-from specref.cli import everywhere
+from specref.cli import proving as module
 from specref.verification.dominance import Question
 
 STANDARD = "specref.algorithms.standard:step"
@@ -113,7 +112,7 @@ def test_an_error_of_the_proof_itself_is_not_put_down_to_a_rule(monkeypatch) -> 
         raise KeyError("own")
 
     monkeypatch.setattr(module, "compare_everywhere", broken)
-    monkeypatch.setattr(everywhere, "_of_proofs", lambda file: True)  # this file is none of a rule
+    monkeypatch.setattr(module, "_of_proofs", lambda file: True)  # this file is none of a rule
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
     assert isinstance(result.exception, KeyError)
 
@@ -236,7 +235,7 @@ def test_pairs_that_are_open_or_not_run_are_2(
 
 
 def test_without_z3_nothing_is_run(monkeypatch) -> None:
-    monkeypatch.setattr(everywhere, "is_installed", lambda: False)
+    monkeypatch.setattr(module, "is_installed", lambda: False)
     asked = ("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
     for arguments in (asked, ("verify", "--dominance"), ("verify", "--everywhere")):
         result = run(*arguments)

@@ -9,7 +9,7 @@ import pytest
 
 from proofs_tests.helpers.command import run
 from proofs_tests.helpers.schemas import assert_fits
-from specref.cli import everywhere as module
+from specref.cli import proving as module
 
 STANDARD = "specref.algorithms.standard:step"
 LOSSY = "proofs_tests.cli.test_everywhere:lossy"

@@ -11,8 +11,8 @@ from proofs_tests.helpers.command import run
 from specref.__main__ import COMPLETING
 from specref.cli import FORMER, main, proving
 from specref.cli import judging as judging_module
-from specref.cli.bash_completion import WholeWords
-from specref.cli.shapes import read_shape, wanted
+from specref.cli.check import Wanted, read_shape
+from specref.cli.completion import WholeWords
 from specref.conformance.strata.shape import Shape
 from specref.contracts.table import STEP, VERIFY
 
@@ -76,10 +76,10 @@ def test_former_options_mean_the_same(
 
 
 def test_shapes_are_read_and_filled_up() -> None:
-    both = wanted(["V=9,K=2", "B=7,dtype=float32"], batch=(3,))
+    both = Wanted((read_shape("V=9,K=2"), read_shape("B=7,dtype=float32")), batch=(3,))
     assert both.shapes(VERIFY) == (Shape(9, 2, 4), Shape(32_000, 3, 7), Shape(32_000, 3, 3))
     assert both.dtypes == ("float32",)
-    assert wanted(["V=9"]).shapes(STEP) == (Shape(9, 3, 1),)
+    assert Wanted((read_shape("V=9"),)).shapes(STEP) == (Shape(9, 3, 1),)
     for text, message in (("W=3", "expected V=…, K=…"), ("V=many", "expected an integer")):
         with pytest.raises(ValueError, match=message):
             read_shape(text)

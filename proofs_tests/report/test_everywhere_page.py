@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs_tests.helpers.pages import Page, measured
-from specref.cli import dominance, main
+from specref.cli import main, proving
 from specref.proofs.everywhere.solver import is_installed
 from specref.report.everywhere_table import answers_document
 from specref.report.html import page_of as html_of
@@ -114,7 +114,7 @@ def test_which_rule_accepts_more_is_a_page(
     asked = questions_of("quick")[:1]
     if question is not None:
         asked = (Question("union", question, ("a", "b", "c"), ("b", "c", "d"), 1),)
-    monkeypatch.setattr(dominance, "questions_of", lambda profile: asked)
+    monkeypatch.setattr(proving, "questions_of", lambda profile: asked)
     left, text = page_of(tmp_path, "verify", "--dominance")
     assert left == code
     assert headline in Page(text).text

@@ -1,15 +1,21 @@
 """What a shell completes: targets, checks, capabilities and rules.
 
-Everything is imported when a shell asks.
+Everything is imported when a shell asks. Bash cuts words at colons and equals signs: they are put
+together again.
 """
 
 import ast
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    split_arg_string,
+)
 
 EXAMPLES = ("examples.correct:verify", "examples.lossy:verify")
 """They come with the package."""
@@ -82,3 +88,44 @@ def rules(incomplete: str) -> Iterable[str]:
     from specref.rules import RULES
 
     return RULES
+
+
+SOURCE = """\
+%(complete_func)s() {
+    local IFS=$'\\n' response type value
+    response=$(env COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" \\
+        %(complete_var)s=bash_complete $1)
+    for completion in $response; do
+        IFS=',' read type value <<< "$completion"
+        if [[ $type == 'dir' ]]; then
+            COMPREPLY=(); compopt -o dirnames
+        elif [[ $type == 'file' ]]; then
+            COMPREPLY=(); compopt -o default
+        elif [[ $type == 'plain' ]]; then
+            COMPREPLY+=($value)
+        fi
+    done
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[:/=] ]]; then compopt -o nospace; fi
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+CUT = ":="
+
+
+class WholeWords(BashComplete):
+    """Bash, whose line is cut at blanks alone."""
+
+    source_template = SOURCE
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the cursor, and the part of one that stands at it."""
+        line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode()
+        words = split_arg_string(line)
+        incomplete = "" if line[-1:].isspace() else words.pop()
+        return words[1:], incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """What may stand there, without what bash takes for words before it."""
+        known = incomplete[: max(map(incomplete.rfind, CUT)) + 1]
+        found = super().get_completions(args, incomplete)
+        return [CompletionItem(one.value.removeprefix(known), one.type) for one in found]

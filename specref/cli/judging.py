@@ -16,10 +16,10 @@ import numpy as np
 from rich.console import RenderableType
 
 from specref.adapters.needs import NotInstalledError
+from specref.cli.check import Wanted, read_shape
 from specref.cli.cluster import executor_of
 from specref.cli.group import INTERRUPTED, MISUSED, STARTED, VIOLATED, leave, progress, show
 from specref.cli.options import read_claims
-from specref.cli.shapes import Wanted, wanted
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.case_files import failing_cases, load_case, load_expected
 from specref.conformance.checks import Check, engines, texts
@@ -187,9 +187,8 @@ def judge_target(
         time_limit=time_limit,
         **options,
     )
-    sizes = {"vocabulary": vocabulary, "lookahead": lookahead, "batch": batch, "dtype": dtype}
     quiet = files.json == STDOUT
-    shapes = wanted(shape, **sizes)
+    shapes = Wanted(tuple(map(read_shape, shape)), vocabulary, lookahead, batch, dtype)
     started = click.get_current_context().meta[STARTED]
     asked = Asked(contract, expected, checks, shapes, workers, cluster, not quiet, started)
     reports: list[Report] = []

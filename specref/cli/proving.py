@@ -1,26 +1,58 @@
 """The work of ``specref prove``: one rule or all, proved or refuted, and the report written."""
 
-from collections.abc import Callable
+import sysconfig
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import click
 
+from specref.algorithms.decoding import Step
+from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import Run
-from specref.cli.dominance import compare_rules, verify_dominance
-from specref.cli.everywhere import LETTERS, prove_everywhere, require_z3
-from specref.cli.group import HOLDS, INTERRUPTED, VIOLATED, leave, misused, progress, refuse_given
+from specref.cli.group import (
+    HOLDS,
+    INTERRUPTED,
+    MISUSED,
+    VIOLATED,
+    leave,
+    misused,
+    progress,
+    refuse_given,
+)
 from specref.cli.loading import Loaded, load_function
 from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
-from specref.proofs.everywhere.proof import BUDGET
+from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
+from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
+from specref.proofs.everywhere.pristine import Pristine
+from specref.proofs.everywhere.proof import BUDGET, SEARCHED, first_runs
+from specref.proofs.everywhere.solver import is_installed
+from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import check_step
-from specref.report.everywhere import enlarged
+from specref.proofs.reached import watched
+from specref.report.dominance import (
+    answers_record,
+    comparison_document,
+    comparison_record,
+    dominance_document,
+    told,
+)
+from specref.report.everywhere import (
+    enlarged,
+    everywhere_document,
+    everywhere_record,
+    listed,
+    witness_record,
+)
 from specref.report.everywhere_table import answers_document, within_docs
-from specref.report.machine import as_json
+from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_document
 from specref.report.rules import first_error, outside_chance, rule_document, rule_record
 from specref.rules import RULES
+from specref.spoiled import SpoiledError
 from specref.verification import (
     InterruptedProofError,
     RuleReport,
@@ -30,13 +62,19 @@ from specref.verification import (
     verify,
 )
 from specref.verification.dominance import BUDGET as OF_CLAIMS
-from specref.verification.everywhere import STOPPED, boxes_of, larger_box, prove_boxes
+from specref.verification.dominance import ask_all, questions_of
+from specref.verification.everywhere import STOPPED, TWO, boxes_of, larger_box, prove_boxes
 from specref.verification.reports import TRIED
+from specref.vocabulary import UntokenisableError, Vocabulary
 
 TOY = ("profile", "only")
 """Options without --everywhere alone."""
 EVERYWHERE = ("against", "iterations", "tokens", "lookahead", "budget", "save")
 """Options with it alone."""
+LETTERS = "abcdefghij"
+JUDGES = (NotForAllError, OutsideChanceError, TooManyPathsError)
+"""Errors that are not the rule's own."""
+PACKAGE = Path(__file__).parent.parent
 
 
 def prove_rule(
@@ -184,3 +222,197 @@ def verify_everywhere(profile: Profile, zoo: bool, budget: float, run: Run) -> N
     if any(answer.verdict == "open" for answer in answers):
         click.echo(f"some rules are open: try --budget {enlarged(budget):g}", err=True)
     leave(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)
+
+
+def require_z3() -> None:
+    """Leave with what to install if z3 is missing."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+
+
+def vocabularies(tokens: int, pairs: Literal["one", "two"]) -> list[tuple[Vocabulary, Vocabulary]]:
+    """The target's and the drafter's: one of so many tokens for both, or the small pairs."""
+    if pairs == "two":
+        return [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    letters = Vocabulary(LETTERS[:tokens])
+    return [(letters, letters)]
+
+
+def can_read(
+    rule: str,
+    steps: Sequence[Step],
+    target: Vocabulary,
+    drafter: Vocabulary,
+    lookahead: int,
+    seed: int,
+    budget: float,
+) -> bool:
+    """Whether rules are defined for two vocabularies, by first runs; leaves if these raise."""
+    try:
+        for step in steps:
+            least = Watch(budget), budget / SEARCHED
+            first_runs(step, target, drafter, lookahead, seed, *least)
+    except UntokenisableError:
+        return False
+    except Exception as error:
+        misused(f"{rule} {named(error)}")
+    return True
+
+
+def prove_everywhere(
+    rule: str,
+    step: Step,
+    tokens: int,
+    lookahead: int,
+    pairs: Literal["one", "two"],
+    budget: float,
+    save: str | None,
+    run: Run,
+) -> NoReturn:
+    """Print what is proved for every p and q, and leave with the exit code of it."""
+    require_z3()
+    both = vocabularies(tokens, pairs)
+    found: list[Everywhere] = []
+    left_out: list[str] = []
+    outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
+    unit = f"outcomes, at most {budget:g} s of CPU time a pair"
+    with (
+        Pristine(lambda length: step) as pristine,
+        run.executor() as pool,
+        progress(outcomes, unit) as advance,
+        watched(Loaded(rule, step), pool) as (seen, unreached),
+    ):
+        for target, drafter in both:
+            size = target, drafter, lookahead
+            if not can_read(rule, (step,), *size, run.seed, budget):
+                left_out.append(f"{listed(target)} and {listed(drafter)}")
+                continue
+            try:
+                found.append(
+                    is_lossless_everywhere(
+                        seen,
+                        *size,
+                        seed=run.seed,
+                        budget=budget,
+                        executor=pool,
+                        pristine=pristine,
+                        advance=lambda one: advance(1),
+                    )
+                )
+            except (TypeError, OutsideChanceError, TooManyPathsError, SpoiledError) as error:
+                misused(f"{rule} {named(error)}")
+            if found[-1].interrupted:
+                break
+        never = unreached()
+    record = as_json(everywhere_record(rule, found, left_out, never))
+    run.deliver(everywhere_document(rule, found, left_out, never, budget), record)
+    lossy = next((one for one in found if one.witness), None)
+    if save and lossy is not None:
+        write_json(save, as_json(witness_record(rule, lossy), folder=str(Path.cwd())))
+    if found and found[-1].interrupted:
+        leave(INTERRUPTED)
+    if lossy is not None:
+        leave(VIOLATED)
+    if not found:
+        misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
+    leave(HOLDS if all(found) else MISUSED)
+
+
+def compare_rules(
+    names: tuple[str, str],
+    steps: tuple[Step, Step],
+    tokens: int,
+    lookahead: int,
+    iterations: int,
+    pairs: Literal["one", "two"],
+    budget: float,
+    run: Run,
+) -> NoReturn:
+    """Print which of two rules accepts more, and leave with the exit code of it."""
+    require_z3()
+    both, either = vocabularies(tokens, pairs), " or ".join(names)
+    found: list[Comparison] = []
+    left_out: list[str] = []
+    with progress(len(both), f"pairs, at most {budget:g} s a claim") as advance:
+        for target, drafter in both:
+            size = target, drafter, lookahead
+            if not can_read(either, steps, *size, run.seed, budget):
+                left_out.append(f"{listed(target)} and {listed(drafter)}")
+                continue
+            try:
+                found.append(
+                    compare_everywhere(
+                        *steps, *size, seed=run.seed, budget=budget, iterations=iterations
+                    )
+                )
+                advance(1)
+            except (TypeError, OutsideChanceError, TooManyPathsError) as error:
+                misused(f"{either} {named(error)}")
+            except Exception as error:
+                if not frames_of_rule(error):
+                    raise
+                misused(f"{either} {named(error)}; rules that raise somewhere are not compared")
+            if found[-1].interrupted:
+                break
+    record = {**comparison_record(*names, found), "not_applicable": left_out}
+    run.deliver(comparison_document(*names, found, left_out, budget), as_json(record))
+    if found and found[-1].interrupted:
+        leave(INTERRUPTED)
+    if any(one.less for one in found):
+        leave(VIOLATED)
+    if not found:
+        misused(f"{either}: not defined for any of these vocabularies")
+    leave(HOLDS if all(one.at_least.proved for one in found) else MISUSED)
+
+
+def verify_dominance(profile: Profile, budget: float, run: Run) -> NoReturn:
+    """Print which rules accept more than which, and what they accept in closed form."""
+    require_z3()
+    questions = questions_of(profile)
+    unit = f"questions, at most {budget:g} s a claim"
+    with run.executor() as pool, progress(len(questions), unit) as advance:
+        answers = ask_all(questions, run.seed, budget, pool, lambda answer: advance(1))
+    command = f"specref prove --all --compare --profile {profile} --budget {budget:g}"
+    linked = run.markdown is not None and within_docs(run.markdown)
+    shown = dominance_document([*map(told, answers)], f"{command} --markdown FILE", linked=linked)
+    record = {"profile": profile, "seed": run.seed, "answers": answers_record(answers)}
+    run.deliver(shown, as_json(record))
+    if any(answer.note == STOPPED for answer in answers):
+        leave(INTERRUPTED)
+    known = [(one.question.is_formula, one.found) for one in answers]
+    if any(found and is_formula and (found.more or found.less) for is_formula, found in known):
+        leave(VIOLATED)
+    decided = all(
+        found and (found.relation == "equal" if is_formula else found.relation != "open")
+        for is_formula, found in known
+    )
+    if not decided:
+        click.echo(f"some questions are open: try --budget {enlarged(budget):g}", err=True)
+    leave(HOLDS if decided else MISUSED)
+
+
+def named(error: Exception) -> str:
+    """An error, with the line of the rule that it comes from."""
+    own = frames_of_rule(error)
+    where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
+    said = ": ".join([str(error), *getattr(error, "__notes__", [])])
+    verb = "raised" if own and not isinstance(error, JUDGES) else "is refused:"
+    return f"{verb} {type(error).__name__}{where}: {said}"
+
+
+def frames_of_rule(error: Exception) -> list[traceback.FrameSummary]:
+    """Where an error was raised in a rule; none if it was not raised in one."""
+    frames = getattr(error, "stack", None) or traceback.extract_tb(error.__traceback__)
+    return [f for f in frames if not (_of_libraries(f.filename) or _of_proofs(f.filename))]
+
+
+def _of_libraries(file: str) -> bool:
+    of_python = file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in file
+    return of_python or "numpy" in file
+
+
+def _of_proofs(file: str) -> bool:
+    path = Path(file)
+    if not path.is_relative_to(PACKAGE):
+        return False
+    return path.relative_to(PACKAGE).parts[0] not in ("algorithms", "zoo", "examples")

@@ -1,12 +1,13 @@
 """``specref replay``: a saved failing case, run again."""
 
 import contextlib
-from typing import NoReturn
+import json
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
-from specref.cli.everywhere import read_rows, replay_rows
-from specref.cli.group import leave, show
+from specref.cli.group import HOLDS, VIOLATED, leave, show
 from specref.cli.loading import load_function
 from specref.cli.options import json_option
 from specref.cli.targets import closed_at_the_end, find_targets
@@ -15,8 +16,13 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.strata.shape import Shape
 from specref.conformance.suite import run_checks
 from specref.contracts.timeout import TIMEOUT
+from specref.proofs.everywhere.proof import models_of
+from specref.proofs.everywhere.rows import Space
+from specref.proofs.exact import is_lossless
+from specref.report.everywhere import FORMAT, rows_of
 from specref.report.kit import kit_record, kit_report
 from specref.report.machine import as_json, write_json
+from specref.vocabulary import Vocabulary
 
 
 @click.command("replay")
@@ -38,7 +44,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     rows = read_rows(case)
     if rows is not None:
         with contextlib.chdir(rows["folder"]):
-            replay_rows(rows, load_function)
+            replay_rows(rows)
     saved = load_case(case)
     with contextlib.chdir(saved.get("folder", ".")):
         timeout = saved.get("patience") or TIMEOUT
@@ -62,3 +68,29 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     if json_file:
         write_json(json_file, as_json(kit_record(report)))
     leave(report.exit_code)
+
+
+def read_rows(path: str) -> Any:
+    """The record of a witness, or None for a file of another format."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    return record if isinstance(record, dict) and record.get("format") == FORMAT else None
+
+
+def replay_rows(record: Any) -> NoReturn:
+    """Run a rule again on the rows of a witness, with fractions."""
+    target, drafter = (Vocabulary(record[name], record["eos"]) for name in ("target", "drafter"))
+    models = models_of(Space(target, drafter, 0), rows_of(record))
+    try:
+        proof = is_lossless(load_function(record["rule"]), *models, (), record["lookahead"])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a rule may raise anything
+        print(f"{record['rule']} raises {type(error).__name__}: {error}")
+        leave(VIOLATED)
+    print(f"{record['rule']}: total variation {proof.total_variation}")
+    if proof.difference:
+        print(proof.difference)
+    leave(HOLDS if proof else VIOLATED)

@@ -18,10 +18,9 @@ from specref.proofs.everywhere import NotForAllError
 from specref.proofs.everywhere.acceptance import Formula
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
 from specref.rules import RULES
-from specref.verification.everywhere import GUIDED, TWO
+from specref.verification.everywhere import GUIDED, STOPPED, TWO
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary, intersection
 
-STOPPED = "interrupted"
 BUDGET = 20.0  # CPU seconds of each of hundreds of claims
 OPTIMUM_OF_TWO = "the optimum of transport of two drafts without replacement"
 LONGEST = 99

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specref.algorithms import standard
-from specref.cli.everywhere import frames_of_rule
+from specref.cli.proving import frames_of_rule
 from specref.proofs.everywhere import NotForAllError, compare_everywhere, is_lossless_everywhere
 from specref.proofs.everywhere import watch as module
 from specref.proofs.everywhere.number import EXPECTED
