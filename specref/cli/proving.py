@@ -335,14 +335,19 @@ def compare_rules(
     left_out: list[str] = []
     with progress(len(both), f"pairs, at most {budget:g} s a claim") as advance:
         for target, drafter in both:
-            size = target, drafter, lookahead
-            if not can_read(either, steps, *size, run.seed, budget):
+            if not can_read(either, steps, target, drafter, lookahead, run.seed, budget):
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue
             try:
                 found.append(
                     compare_everywhere(
-                        *steps, *size, seed=run.seed, budget=budget, iterations=iterations
+                        *steps,
+                        target,
+                        drafter,
+                        lookahead,
+                        seed=run.seed,
+                        budget=budget,
+                        iterations=iterations,
                     )
                 )
                 advance(1)

@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from specref.proofs.everywhere.comparison import AtLeast, Comparison, Gap, Relation
+from specref.proofs.everywhere.rows import spelled_rows
 from specref.report.document import Bars, Document, Heading, Kind, Part, bullets
-from specref.report.everywhere import ABOUT, listed, longer, row_name
+from specref.report.everywhere import ABOUT, box, laws_of, longer
 from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Column, Prose, Table
 from specref.verification.dominance import LEFT_OUT, Answered, Question
@@ -107,7 +108,7 @@ def _is_open(found: Comparison) -> bool:
 def _bars(left: str, right: str, found: Comparison, gap: Gap) -> Bars:
     what = "tokens" if found.iterations > 1 else "accepted drafts"
     return Bars(
-        f"Expected {what} at {_rows(found, gap)}",
+        f"Expected {what} at {spelled_rows(gap.rows, found.target, found.drafter)}",
         [
             (left, str(gap.left), [("expected", float(gap.left))]),
             (right, str(gap.right), [("observed", float(gap.right))]),
@@ -371,21 +372,11 @@ def _gap_record(gap: Gap | None) -> dict[str, object] | None:
     if gap is None:
         return None
     return {
-        "rows": [
-            {"of": row.letter, "after": list(row.context), "row": [str(value) for value in law]}
-            for row, law in gap.rows.items()
-        ],
+        "rows": laws_of(gap.rows),
         "left": str(gap.left),
         "right": str(gap.right),
         "texts": gap.texts,
     }
-
-
-def box(target: Vocabulary, drafter: Vocabulary, lookahead: int) -> str:
-    """The vocabularies and the lookahead."""
-    if target.tokens == drafter.tokens:
-        return f"{len(target)} tokens, lookahead {lookahead}"
-    return f"the tokens {listed(target)} of p and {listed(drafter)} of q, lookahead {lookahead}"
 
 
 def _regions(found: Comparison) -> str:
@@ -418,15 +409,7 @@ def _why(found: Comparison) -> str:
 def _gap(found: Comparison, gap: Gap | None, turned: bool) -> str:
     assert gap is not None
     first, second = (gap.right, gap.left) if turned else (gap.left, gap.right)
-    return f"{_rows(found, gap)}: {first} against {second}"
-
-
-def _rows(found: Comparison, gap: Gap) -> str:
-    rows = [
-        f"{row_name(row, found.target, found.drafter)} = ({', '.join(map(str, law))})"
-        for row, law in gap.rows.items()
-    ]
-    return ", ".join(rows) or "uniform rows"
+    return f"{spelled_rows(gap.rows, found.target, found.drafter)}: {first} against {second}"
 
 
 def counts(left: str, right: str, found: Comparison) -> str:

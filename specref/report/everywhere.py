@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.proof import BUDGET, Verdict
-from specref.proofs.everywhere.rows import Row, Rows
+from specref.proofs.everywhere.rows import Row, Rows, row_name
 from specref.proofs.reached import Unreached
 from specref.report.document import Bars, Document, Heading, Kind, Part
 from specref.report.forms import Exact, Form, Ids, Seconds, Whole, one_of
@@ -102,7 +102,7 @@ def _pictures(found: Everywhere) -> list[Part]:
         ("pieces that are open", found.open, "open"),
     )
     parts: list[Part] = [
-        Heading(f"Over {spelled(found)}, lookahead {found.lookahead}"),
+        Heading(f"Over {box(found.target, found.drafter, found.lookahead)}"),
         Bars(
             "Regions: sets of rows on which all paths run alike, summed over completed blocks",
             [(name, f"{number:,}", [(kind, float(number))]) for name, number, kind in numbers],
@@ -116,23 +116,22 @@ def _pictures(found: Everywhere) -> list[Part]:
 
 def sentence(found: Everywhere) -> str:
     """The verdict in a sentence."""
-    box = f"{spelled(found)}, lookahead {found.lookahead}"
+    over = box(found.target, found.drafter, found.lookahead)
     if found.verdict == "lossless":
         without = ", without EOS" if found.target.eos is None else ""
         return (
-            f"lossless for every p and q over {box}{without}: {found.regions} regions, 0 open, "
+            f"lossless for every p and q over {over}{without}: {found.regions} regions, 0 open, "
             f"error of the identity tests <= 2^-{found.bits}"
         )
     known = f"{found.regions} regions, {found.open} open" if found.open else found.regions
     if found.verdict == "lossy" and not found.lossy:
-        return f"lossy at rows that were tried; {found.regions} regions, {found.open} open; {box}"
+        return f"lossy at rows that were tried; {found.regions} regions, {found.open} open; {over}"
     if found.verdict == "lossy":
         what = {True: "raises", False: "lossy", None: "lossy, or raises,"}[raises(found)]
         regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
-        return f"{what} at some rows of {regions}, over {box}"
-    return (
-        f"open for {box}: {found.regions} regions, of which {found.lossy} lossy; {found.open} open"
-    )
+        return f"{what} at some rows of {regions}, over {over}"
+    regions = f"{found.regions} regions, of which {found.lossy} lossy"
+    return f"open for {over}: {regions}; {found.open} open"
 
 
 def raises(found: Everywhere) -> bool | None:
@@ -141,12 +140,11 @@ def raises(found: Everywhere) -> bool | None:
     return all(errors) if all(errors) == any(errors) else None
 
 
-def spelled(found: Everywhere) -> str:
-    """The vocabularies: a number of tokens, or what the tokens are."""
-    target, drafter = found.target, found.drafter
+def box(target: Vocabulary, drafter: Vocabulary, lookahead: int) -> str:
+    """The vocabularies, by their number of tokens or by the tokens, and the lookahead."""
     if target.tokens == drafter.tokens:
-        return f"{len(target)} tokens"
-    return f"the tokens {listed(target)} of p and {listed(drafter)} of q"
+        return f"{len(target)} tokens, lookahead {lookahead}"
+    return f"the tokens {listed(target)} of p and {listed(drafter)} of q, lookahead {lookahead}"
 
 
 @dataclass(frozen=True)
@@ -316,19 +314,6 @@ def nowhere_else(found: Everywhere) -> str:
     if not found.lossy:
         return "at rows that were tried, among open pieces"
     return "at some rows of every region of one outcome"
-
-
-def row_name(row: Row, target: Vocabulary, drafter: Vocabulary) -> str:
-    """A row with the tokens after which it is.
-
-    Examples
-    --------
-    >>> row_name(Row("q", (1, 0)), Vocabulary("abc"), Vocabulary("xy"))
-    'q(·|y x)'
-    """
-    vocabulary = target if row.letter == "p" else drafter
-    after = " ".join(str(vocabulary.tokens[token]) for token in row.context)
-    return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
 
 
 def listed(vocabulary: Vocabulary) -> str:

@@ -16,7 +16,8 @@ from specref.models import Model
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.pristine import Trusted
-from specref.proofs.everywhere.proof import BUDGET, completing, rows_where_right, spelled_rows
+from specref.proofs.everywhere.proof import BUDGET, completing, rows_where_right
+from specref.proofs.everywhere.rows import spelled_rows
 from specref.proofs.everywhere.slices import Plain
 from specref.rules import DEFAULT, RULES
 from specref.verification.questions import QUESTIONS
@@ -291,10 +292,10 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
     if found.witness:
         conditions = found.witness.conditions
         distance = found.witness.error or str(found.witness.distance)
-        witness = spelled_rows(found, found.witness.rows)
+        witness = spelled_rows(found.witness.rows, target, drafter)
         if box.rule in ALL:
             harmless = rows_where_right(box.step, found, box.plain)
-            right = "" if harmless is None else spelled_rows(found, harmless)
+            right = "" if harmless is None else spelled_rows(harmless, target, drafter)
     return Answer(
         box,
         "proved" if found.verdict == "lossless" else found.verdict,

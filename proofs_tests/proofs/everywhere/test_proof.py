@@ -35,8 +35,7 @@ from specref.proofs.everywhere import (
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import Reading
 from specref.proofs.everywhere.polynomials import product_of
-from specref.proofs.everywhere.proof import spelled_rows
-from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
+from specref.proofs.everywhere.rows import Chart, Row, Sample, Space, spelled_rows
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
 from specref.report.everywhere import everywhere_document, everywhere_record, sentence
@@ -344,7 +343,7 @@ def test_rows_at_which_a_lossy_rule_is_right() -> None:
     assert found.verdict == "lossy"
     rows = proof.rows_where_right(step, found)
     assert rows is not None
-    assert spelled_rows(found, rows) == "uniform rows"
+    assert spelled_rows(rows, found.target, found.drafter) == "uniform rows"
     assert is_lossless(step, *proof.models_of(Space(found.target, found.drafter, 0), rows), (), 1)
 
 

@@ -300,7 +300,7 @@ def everywhere(judge: Judge) -> Outcome:
     if "chance" not in judge.keywords:
         return not_applicable("not exercised: takes no chance")
     # Imported where it is needed: other checks start without it.
-    from specref.proofs.everywhere.proof import spelled_rows
+    from specref.proofs.everywhere.rows import spelled_rows
     from specref.proofs.everywhere.solver import is_installed
 
     if not is_installed():
@@ -315,7 +315,7 @@ def everywhere(judge: Judge) -> Outcome:
         elif found.witness and not found.witness.error:
             return _witnessed(found)
         elif found.witness:
-            at = spelled_rows(found, found.witness.rows)
+            at = spelled_rows(found.witness.rows, found.target, found.drafter)
             rest = f"not exercised: raises {found.witness.error} at {at}"
         elif not found:
             rest = f"not exercised to the end: {found.open} pieces are open after {BUDGET:g} s"
@@ -360,11 +360,11 @@ def _line(error: Exception) -> str:
 
 
 def _witnessed(found: "Everywhere") -> Outcome:
-    from specref.proofs.everywhere.proof import spelled_rows
+    from specref.proofs.everywhere.rows import spelled_rows
 
     witness = found.witness
     assert witness is not None
-    rows = spelled_rows(found, witness.rows)
+    rows = spelled_rows(witness.rows, found.target, found.drafter)
     some = witness.conditions[:MOST_CONDITIONS]
     where = f" where {', '.join(some)}" + ", …" * (len(witness.conditions) > len(some))
     return failed(

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -231,47 +231,38 @@ def is_lossless_everywhere(
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
     started = time.monotonic()
-    if pristine is None:
-        again = partial(is_lossless_everywhere, step, target, drafter, lookahead)
-        with Pristine(partial(completing, step, plain)) as pristine:
-            return again(
-                seed=seed,
-                budget=budget,
-                executor=executor,
-                until_open=until_open,
-                plain=plain,
-                pristine=pristine,
-                advance=advance,
-            )
-    watch = Watch(budget * (1 + 1 / SEARCHED))
-    choices = first_runs(step, target, drafter, lookahead, seed, watch, budget / SEARCHED)
-    length = max(map(len, choices.values()))
-    while True:
-        outcomes = completed_outcomes(target, length)
-        # A copy of a vocabulary has nothing that a rule attached to it.
-        size = replace(target), replace(drafter), lookahead, length
-        jobs = [
-            Job(step, *size, seed, budget, until_open, choices, each, plain)
-            for _, same in itertools.groupby(outcomes, lambda outcome: outcome[0])
-            for each in [tuple(same)]
-        ]
-        try:
-            slices, counts, interrupted = _covered(jobs, pristine, executor, advance)
-            break
-        except LongerBlockError as longer:
-            length = longer.args[0]
-    space = Space(target, drafter, seed)
-    question = Question(watch.of(step), space, lookahead, plain)
-    witness = watch.run(partial(_witness, question, slices, time.process_time() + budget / 2))
-    if witness is None and not interrupted:
-        search = partial(_searched, question, slices, length, seed, budget / SEARCHED)
-        try:
-            witness = watch.run(search)
-        except KeyboardInterrupt:
-            interrupted = True
-    seconds = time.monotonic() - started
-    done = len(outcomes), interrupted
-    return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
+    with (
+        nullcontext(pristine) if pristine else Pristine(partial(completing, step, plain)) as first
+    ):
+        watch = Watch(budget * (1 + 1 / SEARCHED))
+        choices = first_runs(step, target, drafter, lookahead, seed, watch, budget / SEARCHED)
+        length = max(map(len, choices.values()))
+        while True:
+            outcomes = completed_outcomes(target, length)
+            # A copy of a vocabulary has nothing that a rule attached to it.
+            size = replace(target), replace(drafter), lookahead, length
+            jobs = [
+                Job(step, *size, seed, budget, until_open, choices, each, plain)
+                for _, same in itertools.groupby(outcomes, lambda outcome: outcome[0])
+                for each in [tuple(same)]
+            ]
+            try:
+                slices, counts, interrupted = _covered(jobs, first, executor, advance)
+                break
+            except LongerBlockError as longer:
+                length = longer.args[0]
+        space = Space(target, drafter, seed)
+        question = Question(watch.of(step), space, lookahead, plain)
+        witness = watch.run(partial(_witness, question, slices, time.process_time() + budget / 2))
+        if witness is None and not interrupted:
+            search = partial(_searched, question, slices, length, seed, budget / SEARCHED)
+            try:
+                witness = watch.run(search)
+            except KeyboardInterrupt:
+                interrupted = True
+        seconds = time.monotonic() - started
+        done = len(outcomes), interrupted
+        return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
 
 
 @dataclass(frozen=True)
@@ -489,14 +480,13 @@ def timely(step: Step) -> Step:
 
 def _random_models(target: Vocabulary, drafter: Vocabulary, key: str) -> tuple[Model, Model]:
     """Two models with a random row after every context."""
-    return (
-        Model(target, _random_rows(f"{key} p", len(target))),
-        Model(drafter, _random_rows(f"{key} q", len(drafter))),
-    )
 
+    def model(vocabulary: Vocabulary, letter: Letter) -> Model:
+        return Model(
+            vocabulary, lambda text: random_row(f"{key} {letter} {text}", len(vocabulary))
+        )
 
-def _random_rows(key: str, size: int) -> Callable[[Tokens], list[Fraction]]:
-    return lambda context: random_row(f"{key} {context}", size)
+    return model(target, "p"), model(drafter, "q")
 
 
 def _witness(question: Question, slices: Sequence[Slice], moment: float) -> Witness | None:
@@ -557,16 +547,6 @@ def rows_where_right(step: Step, found: Everywhere, plain: Plain | None = None) 
             if is_right(rows):
                 return spoken(simplified(rows, is_right))
     return None
-
-
-def spelled_rows(found: Everywhere, rows: Rows) -> str:
-    """Rows in words, such as ``p(·|a) = (1, 0)``."""
-    said = []
-    for row, law in rows.items():
-        tokens = (found.target if row.letter == "p" else found.drafter).tokens
-        after = "|" * bool(row.context) + " ".join(str(tokens[token]) for token in row.context)
-        said.append(f"{row.letter}(·{after}) = ({', '.join(map(str, law))})")
-    return ", ".join(said) or "uniform rows"
 
 
 def _searched(
@@ -672,15 +652,15 @@ def all_rows(space: Space, length: int) -> list[Row]:
 
 def models_of(space: Space, rows: Rows) -> tuple[Model, Model]:
     """Target and drafter with these rows, and uniform rows elsewhere."""
-    return (_model(space, rows, "p"), _model(space, rows, "q"))
 
+    def model(letter: Letter) -> Model:
+        vocabulary = space.vocabularies[letter]
+        table: dict[Tokens, Any] = {
+            row.context: law for row, law in rows.items() if row.letter == letter
+        }
+        return table_model(vocabulary, table, [Fraction(1, len(vocabulary))] * len(vocabulary))
 
-def _model(space: Space, rows: Rows, letter: Letter) -> Model:
-    vocabulary = space.vocabularies[letter]
-    table: dict[Tokens, Any] = {
-        row.context: law for row, law in rows.items() if row.letter == letter
-    }
-    return table_model(vocabulary, table, [Fraction(1, len(vocabulary))] * len(vocabulary))
+    return model("p"), model("q")
 
 
 def simplified(rows: Rows, fails: Callable[[Rows], bool]) -> Rows:

@@ -404,6 +404,28 @@ def conditions(
     return Conditions(tuple(clauses), (Product(coefficient, loose), allowed))
 
 
+def row_name(row: Row, target: Vocabulary, drafter: Vocabulary) -> str:
+    """A row with the tokens after which it is.
+
+    Examples
+    --------
+    >>> row_name(Row("q", (1, 0)), Vocabulary("abc"), Vocabulary("xy"))
+    'q(·|y x)'
+    """
+    tokens = (target if row.letter == "p" else drafter).tokens
+    after = " ".join(str(tokens[token]) for token in row.context)
+    return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
+
+
+def spelled_rows(rows: Rows, target: Vocabulary, drafter: Vocabulary) -> str:
+    """Rows in words, such as ``p(·|a) = (1, 0)``."""
+    said = (
+        f"{row_name(row, target, drafter)} = ({', '.join(map(str, law))})"
+        for row, law in rows.items()
+    )
+    return ", ".join(said) or "uniform rows"
+
+
 def random_row(key: str, size: int) -> list[Fraction]:
     """Positive fractions that sum to 1, a function of the key."""
     rng = random.Random(key)
