@@ -11,8 +11,8 @@ from specref.chance import Chance
 from specref.models import Model
 from specref.proofs.everywhere import is_lossless_everywhere, polynomials
 from specref.proofs.everywhere.deadline import OutOfTimeError, left, look, until
-from specref.proofs.everywhere.linear import contradiction, homogeneous
 from specref.proofs.everywhere.proof import scouted
+from specref.proofs.everywhere.signs import contradiction, homogeneous
 from specref.vocabulary import Tokens, Vocabulary
 
 

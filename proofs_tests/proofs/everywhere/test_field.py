@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from specref.proofs.everywhere.field import _is_prime, prime_of
+from specref.proofs.everywhere.number import _is_prime, prime_of
 
 SMALL = [n for n in range(2, 2000) if all(n % d for d in range(2, int(n**0.5) + 1))]
 

@@ -8,12 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specref.proofs.everywhere import signs
-from specref.proofs.everywhere.linear import (
-    MOST_TERMS,
-    contradiction,
-    homogeneous,
-    signs_over_rows,
-)
 from specref.proofs.everywhere.polynomials import (
     Polynomial,
     Product,
@@ -21,6 +15,12 @@ from specref.proofs.everywhere.polynomials import (
     plus,
     times,
     variable,
+)
+from specref.proofs.everywhere.signs import (
+    MOST_TERMS,
+    contradiction,
+    homogeneous,
+    signs_over_rows,
 )
 
 X, Y, Z, ONE = (0,), (1,), (2,), ()

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.linear import signs_over_rows
+from specref.proofs.everywhere.signs import signs_over_rows
 
 X, Y, Z = (polynomials.variable(v) for v in range(3))
 POINT = [Fraction(2, 7), Fraction(-3, 5), Fraction(11, 13)]

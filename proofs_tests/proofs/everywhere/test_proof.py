@@ -32,8 +32,7 @@ from specref.proofs.everywhere import (
     slices,
     walk,
 )
-from specref.proofs.everywhere.field import ACCIDENT
-from specref.proofs.everywhere.number import Reading
+from specref.proofs.everywhere.number import ACCIDENT, Reading
 from specref.proofs.everywhere.polynomials import product_of
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space, spelled_rows
 from specref.proofs.everywhere.slices import LongerBlockError

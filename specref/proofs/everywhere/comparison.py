@@ -18,7 +18,7 @@ from specref.proofs.everywhere.acceptance import (
     Verified,
     repeated,
 )
-from specref.proofs.everywhere.field import ACCIDENT
+from specref.proofs.everywhere.number import ACCIDENT
 from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.proof import (
     BUDGET,

@@ -13,11 +13,11 @@ from functools import reduce
 
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.deadline import OutOfTimeError, until
-from specref.proofs.everywhere.linear import homogeneous
 from specref.proofs.everywhere.number import TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.region import Region
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause, conditions
+from specref.proofs.everywhere.signs import homogeneous
 from specref.proofs.everywhere.solver import Solver, joined
 from specref.vocabulary import Tokens
 

@@ -1,15 +1,25 @@
 """A number that stands for all its values: a function of the rows, and its value at a sample.
 
 Arithmetic is that of the field of rational functions, whose elements are told apart by their
-residues (`field`). A comparison is decided by the sample, and recorded: the run is the same for
-all rows where all comparisons come out so.
+residues in a random prime field: where two agree there, they are called equal. A comparison is
+decided by the sample, and recorded: the run is the same for all rows where all comparisons come
+out so.
+
+A rational function whose numerator has degree at most s, and coefficients of at most s bits, is 0
+at a random point of a random prime field by accident with probability at most s 2^-214. Its
+numerator is no multiple of the prime, but for the at most s / 223 primes of 224 bits that divide
+a coefficient, of more than 2^215; and then it is 0 at no more than the share s 2^-223 of all
+points, by the lemma of Schwartz and Zippel. A number that passes 64 rounds of the test of Miller
+and Rabin is composite with probability at most 2^-128.
 """
 
+import random
 import sys
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import isinf, isnan, nan
 from numbers import Rational
 from typing import Any, ClassVar, NoReturn, Protocol
@@ -20,15 +30,42 @@ from specref.distributions import ExactNumber
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Product
 
+BITS = 224
+ROUNDS = 64
+ACCIDENT = 214
+"""A wrong identity of size s has probability at most s 2^-ACCIDENT."""
 MOST_COMPARED = 100_000
 LARGEST_SIZE = 1_000_000
 LARGEST_POWER = 1_000
-
-
 EXPECTED = "expected + - * /, whole powers and comparisons, which Fractions have, too"
-
-
 STALE = "a number of an earlier call is used: expected a rule that keeps nothing between two calls"
+
+
+@cache
+def prime_of(seed: int) -> int:
+    """A random prime of 224 bits; the test for it takes milliseconds, so it is kept."""
+    rng = random.Random(f"specref everywhere {seed} prime")
+    while True:
+        number = rng.getrandbits(BITS) | 1 | 1 << (BITS - 1)
+        if _is_prime(number, rng):
+            return number
+
+
+def _is_prime(number: int, rng: random.Random) -> bool:
+    odd = number - 1
+    halvings = (odd & -odd).bit_length() - 1
+    odd >>= halvings
+    for _ in range(ROUNDS):
+        power = pow(rng.randrange(2, number - 1), odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(halvings - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
 
 
 class NotForAllError(TypeError):
@@ -67,7 +104,7 @@ class Reading:
     * `events` (list of (str, Number, int)): What the present path has done: ``sign`` of a number,
       which is in a set of signs, ``divisor``, and ``weight`` of the branch taken.
     * `mistakes`: If it is counted here, the sum of the sizes of the differences of all numbers
-      that were told apart by residues: see `field`. Each is told apart from 0, 1 and -1 when it is
+      that were told apart by residues. Each is told apart from 0, 1 and -1 when it is
       made.
     * `raised`: What was raised here last; kept for programs that hide it.
     * `shown`: Where a number was made a text first.

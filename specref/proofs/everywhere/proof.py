@@ -18,8 +18,7 @@ from specref.chance import Chance, OutsideChanceError, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.deadline import OutOfTimeError, look, until
-from specref.proofs.everywhere.field import ACCIDENT
-from specref.proofs.everywhere.number import NotForAllError
+from specref.proofs.everywhere.number import ACCIDENT, NotForAllError
 from specref.proofs.everywhere.pristine import CAN_SPLIT, Pristine, apart
 from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
 from specref.proofs.everywhere.slices import LongerBlockError, Plain, Slice, Slicer

@@ -17,10 +17,9 @@ import numpy as np
 from specref.distributions import Probabilities
 from specref.models import Model, check_ids
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.field import prime_of
-from specref.proofs.everywhere.linear import signs_over_rows
-from specref.proofs.everywhere.number import Number, Reading
+from specref.proofs.everywhere.number import Number, Reading, prime_of
 from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.proofs.everywhere.signs import signs_over_rows
 from specref.vocabulary import Tokens, Vocabulary
 
 Clause: TypeAlias = tuple[Polynomial, int]

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.deadline import left, look
-from specref.proofs.everywhere.linear import contradiction
 from specref.proofs.everywhere.polynomials import Polynomial, renamed
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
+from specref.proofs.everywhere.signs import contradiction
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
 System: TypeAlias = dict[Polynomial, int]
