@@ -26,9 +26,9 @@ from specref.contrib.selftest.kills_report import (
     headline,
     missed,
 )
+from specref.report.all_rules import answers_document
 from specref.report.document import Document, Heading, Part, bullets, markdown
 from specref.report.dominance import Told, dominance_document, told
-from specref.report.everywhere_table import answers_document
 from specref.report.layout import Prose
 from specref.report.machine import write_json
 from specref.verification.dominance import Question, ask, questions_of

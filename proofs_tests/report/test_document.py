@@ -4,8 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proofs_tests.helpers.pages import Page
-from specref.report.document import Bars, Document, Heading, bullets, markdown
-from specref.report.html import page_of
+from specref.report.document import Bars, Document, Heading, bullets, markdown, page_of
 from specref.report.layout import Column, Prose, Table
 
 COLUMNS = [Column("rule"), Column("P(a|b)", right=True)]

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from proofs_tests.helpers.pages import Page, measured
 from specref.cli import main, proving
 from specref.proofs.everywhere.solver import is_installed
-from specref.report.everywhere_table import answers_document
-from specref.report.html import page_of as html_of
+from specref.report.all_rules import answers_document
+from specref.report.document import page_of as html_of
 from specref.verification.dominance import Question, questions_of
 from specref.verification.everywhere import Answer, Box
 

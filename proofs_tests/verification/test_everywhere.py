@@ -11,8 +11,8 @@ from proofs_tests.helpers.recorded_proofs import RECORD, boxes, taken
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms.companion import companion, rejecting
 from specref.models import Model, iid_model, table_model
+from specref.report.all_rules import answers_document, errors, summary
 from specref.report.document import markdown
-from specref.report.everywhere_table import answers_document, errors, summary
 from specref.rules import RULES
 from specref.verification.everywhere import (
     BUDGET,

@@ -22,7 +22,7 @@ from specref.distributions import overlap
 from specref.models import hashed_model, iid_model
 from specref.pairs import Case, toy_pairs
 from specref.proofs import output_distribution
-from specref.report import main_job as main_job_tables
+from specref.report import all_rules
 from specref.rule import Rule
 from specref.rules import RULES, declarable
 from specref.statistics import Campaign
@@ -212,7 +212,7 @@ def test_what_a_rule_lacks_is_not_applicable(name: str) -> None:
     rule, report = RULES[name], AlgorithmReport(name, cases=1, refuted=1)
     sampled = [f"{name}: nothing was sampled"] * rule.sampled
     assert list(report.problems) == sampled
-    assert main_job_tables.unsampled(report) == ("not run" if rule.sampled else "n/a")
+    assert all_rules.unsampled(report) == ("not run" if rule.sampled else "n/a")
 
 
 def test_published_rules_that_are_lossy_are_refuted() -> None:

@@ -268,8 +268,6 @@ def check_command(
     html_file: str | None,
     json_file: str | None,
     keep_going: bool,
-    verbose: bool,
-    quiet: bool,
     **options: Any,
 ) -> NoReturn:
     """Test whether YOUR sampler, decode loop or engine is lossless, and which bug it has.
@@ -315,7 +313,7 @@ def check_command(
       specref check 'process:./my_sampler --flag'
       specref check --installed --json engines.json
     """
-    from specref.cli.judging import Files, Shown, judge_installed, judge_target
+    from specref.cli.judging import Files, judge_installed, judge_target
 
     if installed:
         if target not in (None, "engines"):
@@ -326,7 +324,6 @@ def check_command(
     judge_target(
         target,
         files=Files(save, junit, html_file, json_file),
-        shown=Shown(verbose, quiet),
         blocking=not keep_going,
         **options,
     )

@@ -24,7 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from specref.report.document import Document, markdown
+from specref.report.document import Document, markdown, page_of
 from specref.report.machine import STDOUT, write_json
 from specref.supervised import Notes
 
@@ -142,9 +142,6 @@ def deliver(
     if markdown_file:
         write_json(markdown_file, markdown(told))
     if html_file:
-        # Imported here: few runs write a page.
-        from specref.report.html import page_of
-
         write_json(html_file, page_of(told, command_line(), *given))
 
 

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import click
 import numpy as np
-from rich.console import RenderableType
 
 from specref.adapters.needs import NotInstalledError
 from specref.cli.check import Wanted, read_shape
@@ -94,17 +93,6 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How much of a report is printed: a row for each check, too, or one line."""
-
-    verbose: bool = False
-    quiet: bool = False
-
-    def of(self, report: Report) -> RenderableType:
-        return in_short(report) if self.quiet else kit_report(report, verbose=self.verbose)
-
-
-@dataclass(frozen=True)
 class Asked:
     """What the command line asks for, whatever is judged.
 
@@ -174,7 +162,8 @@ def judge_target(
     workers: int,
     cluster: str | None,
     files: Files,
-    shown: Shown,
+    verbose: bool,
+    quiet: bool,
     **options: Any,
 ) -> NoReturn:
     """Judge what a name stands for, and leave with the exit code."""
@@ -187,10 +176,10 @@ def judge_target(
         time_limit=time_limit,
         **options,
     )
-    quiet = files.json == STDOUT
+    to_stdout = files.json == STDOUT
     shapes = Wanted(tuple(map(read_shape, shape)), vocabulary, lookahead, batch, dtype)
     started = click.get_current_context().meta[STARTED]
-    asked = Asked(contract, expected, checks, shapes, workers, cluster, not quiet, started)
+    asked = Asked(contract, expected, checks, shapes, workers, cluster, not to_stdout, started)
     reports: list[Report] = []
     interrupted = False
     for found in _found_or_not_run(target, contract, files.json, options["timeout"]):
@@ -198,11 +187,12 @@ def judge_target(
             found = _isolated(found, options["timeout"])
         try:
             # What the sampler itself prints, or a program of its, must not get into the JSON.
-            with stdout_to(sys.stderr, 2) if quiet else nullcontext():
+            with stdout_to(sys.stderr, 2) if to_stdout else nullcontext():
                 report = _judged(found, asked, lambda report: files.so_far([*reports, report]))
         except Interrupted as stop:
             report, interrupted = stop.report, True
-        show(shown.of(report), files.json)
+        told = in_short(report) if quiet else kit_report(report, verbose=verbose)
+        show(told, files.json)
         _save(report, found.name, checks.timeout, files.save)
         reports.append(report)
         if interrupted:
@@ -212,19 +202,13 @@ def judge_target(
     leave(INTERRUPTED if interrupted else VIOLATED if VIOLATED in codes else max(codes))
 
 
-def _keep_freed_memory() -> None:
-    """Have the C library keep memory that is freed, so that it is not zeroed for each call anew.
-
-    glibc keeps up to twice the size of the largest block that was freed, of at most 32 MiB.
-    """
-    np.empty(FREED, dtype=np.uint8)
-
-
 def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) -> Report:
     options = asked.options_for(found)
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
     pace = Pace({} if options.seconds is not None else say_how_long(found, options))
-    _keep_freed_memory()
+    # glibc keeps up to twice the size of the largest block that was freed, of at most 32 MiB: so
+    # that freed memory is not zeroed for each call anew.
+    np.empty(FREED, dtype=np.uint8)
     gc.freeze()  # what was imported stays, and need not be looked through again and again
     with (
         executor_of(asked.workers, asked.cluster) as executor,

@@ -33,6 +33,7 @@ from specref.proofs.everywhere.solver import is_installed
 from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import check_step
 from specref.proofs.reached import watched
+from specref.report.all_rules import answers_document, verification_document, within_docs
 from specref.report.dominance import (
     answers_record,
     comparison_document,
@@ -47,9 +48,7 @@ from specref.report.everywhere import (
     listed,
     witness_record,
 )
-from specref.report.everywhere_table import answers_document, within_docs
 from specref.report.machine import as_json, write_json
-from specref.report.main_job import verification_document
 from specref.report.rules import first_error, outside_chance, rule_document, rule_record
 from specref.rules import RULES
 from specref.spoiled import SpoiledError

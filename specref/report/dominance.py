@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from specref.proofs.everywhere.comparison import AtLeast, Comparison, Gap, Relation
 from specref.proofs.everywhere.rows import spelled_rows
+from specref.report.all_rules import linked_argument
 from specref.report.document import Bars, Document, Heading, Kind, Part, bullets
 from specref.report.everywhere import ABOUT, box, laws_of, longer
-from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Column, Prose, Table
 from specref.verification.dominance import LEFT_OUT, Answered, Question
 from specref.vocabulary import Vocabulary

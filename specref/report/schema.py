@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
@@ -40,16 +40,7 @@ from specref.report.forms import (
 )
 from specref.report.kit_records import DEFINITIONS as OF_CHECKS
 from specref.report.kit_records import NotRun, ReportRecord
-from specref.report.listing import (
-    SECTIONS,
-    BugRow,
-    CheckRow,
-    ClaimRow,
-    ContractRow,
-    FindingRow,
-    NameRow,
-    RuleRow,
-)
+from specref.report.listing import SECTIONS
 from specref.report.machine import write_json
 from specref.report.rules import RuleRecord
 from specref.statistics.campaign.planning import Plan
@@ -131,13 +122,11 @@ DOCTOR = record(
 )
 LISTING = record(
     tuple(SECTIONS),  # those that were asked for
-    claims=said("What --declare takes.", listed(form_of(ClaimRow))),
-    checks=said("What --only takes.", listed(form_of(CheckRow))),
-    contracts=said("What --contract takes.", listed(form_of(ContractRow))),
-    names=said("What is judged by its name.", listed(form_of(NameRow))),
-    rules=said("What --rule takes.", listed(form_of(RuleRow))),
-    findings=said("What a report may say.", listed(form_of(FindingRow))),
-    bugs=said("What a diagnosis may name.", listed(form_of(BugRow))),
+    **{
+        name: said(str(row.__doc__).replace("``", ""), listed(form_of(row)))
+        for name, rows in SECTIONS.items()
+        for row in get_args(get_type_hints(rows)["return"])
+    },
 )
 VECTORS = record(
     implementation=TEXT,

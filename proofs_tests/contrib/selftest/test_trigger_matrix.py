@@ -20,8 +20,7 @@ from specref.contrib.selftest.trigger_matrix import (
     triggers_record,
 )
 from specref.contrib.selftest.triggers import TRIGGERS
-from specref.report.document import markdown
-from specref.report.html import page_of
+from specref.report.document import markdown, page_of
 
 pytestmark = pytest.mark.strata
 DOCS = Path(__file__).parents[2] / "docs"

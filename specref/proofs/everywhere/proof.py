@@ -319,10 +319,7 @@ class Question:
 
     def proof(self, rows: Rows) -> Proof:
         """What the rule does at rows, enumerated with fractions; raises what the rule raises."""
-        return self.proof_of(*models_of(self.space, rows))
-
-    def proof_of(self, target: Model, drafter: Model) -> Proof:
-        """The same of models."""
+        target, drafter = models_of(self.space, rows)
         step = timely(self.step)
         if self.plain is None:
             return is_lossless(step, target, drafter, (), self.lookahead)

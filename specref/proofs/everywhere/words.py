@@ -26,7 +26,7 @@ class Separating:
     def words(self) -> tuple[str, ...]:
         """Such as ``p(a) > 97/100``."""
         space = self.space
-        equations = (f"{space.name(v)} = {in_words_of(form, space)}" for v, form in self.equations)
+        equations = (f"{space.name(v)} = {form.show(space.name)}" for v, form in self.equations)
         return (*equations, *(in_words(one, space) for one in self.clauses))
 
     def hold(self, rows: Rows) -> bool:
@@ -91,11 +91,6 @@ def in_words(one: Clause, space: Space) -> str:
         plus = f" + {bound}" if bound > 0 else f" - {-bound}"
         said = f"{beside[0]} {{}} {beside[1]}{plus}"
     return said.format(signs.SYMBOLS[allowed])
-
-
-def in_words_of(form: Product, space: Space) -> str:
-    """A function, its entries named."""
-    return form.show(space.name)
 
 
 def _side(terms: dict[polynomials.Monomial, int], scale: int, name: Callable[[int], str]) -> str:
