@@ -31,8 +31,8 @@ from specref.conformance.status import Status
 from specref.contracts.table import STEP
 from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.models import Model
+from specref.proofs.lazy import DrawnFromLaws
 from specref.statistics.campaign.prefix_tree import as_blocks
-from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 

@@ -26,7 +26,7 @@ from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record
 from specref.report.machine import as_json
 from specref.verification import main_job
-from specref.verification.reports import TRIED, AlgorithmReport, Verification
+from specref.verification.main_job import TRIED, AlgorithmReport, Verification
 
 distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
 ROOT = Path(__file__).parents[2]

@@ -27,8 +27,8 @@ from specref.contracts.capabilities import capabilities_of, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE
 from specref.examples import correct
+from specref.proofs.lazy import DrawnFromLaws
 from specref.rules import RULES
-from specref.verification.exact import DrawnFromLaws
 from specref.zoo.parts.batched import as_verifier
 
 OWN = {name: entry for name, entry in compared_with("block").items() if name.startswith("block-")}

@@ -1,9 +1,11 @@
-"""The lazy enumerator: what an undecided token is, and the limit that laws share."""
+"""The lazy enumerator: undecided tokens, the limit that laws share, blocks drawn from laws."""
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -11,10 +13,11 @@ import pytest
 
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
-from specref.chance import MAX_SITES, Chance, TooManyPathsError
+from specref.chance import MAX_SITES, Chance, TooManyPathsError, exact_distribution
 from specref.models import Model, iid_model
-from specref.proofs.lazy import Enumerator, ReadableModel, Unseen
+from specref.proofs.lazy import DrawnFromLaws, Enumerator, ReadableModel, Unseen
 from specref.vocabulary import Tokens, Vocabulary
+from specref.zoo import FIXTURES
 
 AB = Vocabulary("ab")
 TARGET, DRAFTER = iid_model(AB, [0.25, 0.75]), iid_model(AB, [0.5, 0.5])
@@ -106,3 +109,37 @@ def test_an_unseen_token_is_written_hashed_and_sorted_as_its_value_is() -> None:
     assert {2: "two"}[cast(int, tokens[0])] == "two"
     assert (repr(tokens[0]), str(tokens[1]), f"{tokens[2]:03d}") == ("2", "0", "001")
     assert (bool(tokens[0]), bool(tokens[1])) == (True, False)
+
+
+EACH = 1_000
+
+
+class Even:
+    """The middles of so many intervals of [0, 1), in turn."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def random(self) -> float:
+        self.next += 1
+        return (self.next - 0.5) / EACH
+
+
+def test_blocks_are_drawn_from_their_law() -> None:
+    pair, runs = FIXTURES["m"], []
+
+    def step(*arguments: Any) -> Any:
+        runs.append(arguments)
+        return standard.step(*arguments)
+
+    drawn, models = DrawnFromLaws(step), (pair.target, pair.drafter)
+    for context, lookahead in (((), 1), ((0,), 1), ((), 2)):
+        rng: Any = Even()
+        found = Counter(drawn(*models, context, lookahead, rng) for _ in range(EACH))
+        law = exact_distribution(partial(standard.step, *models, context, lookahead))
+        assert set(found) <= set(law)
+        assert all(abs(found[block] - EACH * mass) <= 1 for block, mass in law.items())
+    enumerated = len(runs)
+    rng = Even()
+    drawn(*models, (0,), 1, rng)
+    assert len(runs) == enumerated

@@ -33,7 +33,6 @@ from specref.verification import (
     applies,
     cases_of,
     check_case,
-    exact,
     judging,
     main_job,
     prove,
@@ -41,8 +40,7 @@ from specref.verification import (
     sample,
     verify,
 )
-from specref.verification.main_job import sampled_pairs
-from specref.verification.reports import TRIED
+from specref.verification.main_job import TRIED, sampled_pairs
 from specref.verification.situations import TOY_PAIRS
 from specref.vocabulary import UntokenisableError, Vocabulary
 
@@ -103,9 +101,9 @@ def test_loops_are_proved_from_the_start_of_a_text_if_an_iteration_has_few_paths
     rule, case = RULES["standard"], case_named("four tokens")
     paths = check_case(rule, case).paths
     for most, loops in ((paths, 1), (paths - 1, 0)):
-        monkeypatch.setattr(exact, "LOOP_PATHS", most)
+        monkeypatch.setattr(main_job, "LOOP_PATHS", most)
         assert check_case(rule, case).loops == loops
-    monkeypatch.setattr(exact, "LOOP_PATHS", 10 * paths)
+    monkeypatch.setattr(main_job, "LOOP_PATHS", 10 * paths)
     assert check_case(rule, replace(case, lookahead=1)).loops == 0
     assert check_case(rule, replace(case, context=(1,))).loops == 0
 
@@ -499,7 +497,7 @@ def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_small
         for distance, enough in ((eps, True), (eps / 10, False)):
             campaign = Campaign(eps=distance)
             for pair in sampled_pairs(name):
-                arguments = (pair.target, pair.drafter, (), exact.LOOP_LOOKAHEAD)
+                arguments = (pair.target, pair.drafter, (), main_job.LOOP_LOOKAHEAD)
                 campaign.case(*arguments, algorithm=name, name=pair.name, mutants={})
             needed = [campaign.needed(case) for case in campaign.cases]
             assert [number <= trials for number in needed] == [enough] * len(needed)

@@ -63,7 +63,7 @@ from specref.verification import (
 from specref.verification.dominance import BUDGET as OF_CLAIMS
 from specref.verification.dominance import ask_all, questions_of
 from specref.verification.everywhere import STOPPED, TWO, boxes_of, larger_box, prove_boxes
-from specref.verification.reports import TRIED
+from specref.verification.main_job import TRIED
 from specref.vocabulary import UntokenisableError, Vocabulary
 
 TOY = ("profile", "only")

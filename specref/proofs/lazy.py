@@ -5,10 +5,14 @@ behind a rejected one. All values of such a token share one path; what is emitte
 spread over its distribution at the end.
 """
 
+import bisect
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from specref.algorithms.decoding import Step
 from specref.chance import (
@@ -24,6 +28,8 @@ from specref.models import Model, as_float
 from specref.vocabulary import Tokens
 
 Found = TypeVar("Found")
+MOST_DRAWN = 200_000
+"""Paths of the laws that blocks are drawn from."""
 
 
 class Unseen:
@@ -157,6 +163,35 @@ class Enumerator:
                 law[tokens] = law.get(tokens, 0) + path.weight * share
             pending += path.unexplored
         return law
+
+
+class DrawnFromLaws:
+    """The contract ``step``, from a step's law in each context: enumerated once, then drawn.
+
+    * `step`: (target, drafter, context, lookahead, chance) -> block.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self._laws: dict[tuple[int, int, Tokens, int], tuple[list[Tokens], list[float]]] = {}
+        self._models: list[Model] = []
+
+    def __call__(
+        self,
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        rng: np.random.Generator,
+    ) -> Tokens:
+        key = id(target), id(drafter), context, lookahead
+        if key not in self._laws:
+            self._models += [target, drafter]  # so that their ids stay theirs
+            models = ReadableModel(target), ReadableModel(drafter)
+            law = Enumerator(MOST_DRAWN).law(self.step, *models, context, lookahead)
+            self._laws[key] = list(law), list(itertools.accumulate(map(float, law.values())))
+        blocks, ends = self._laws[key]
+        return blocks[bisect.bisect_right(ends, rng.random() * ends[-1])]
 
 
 def or_reason(find: Callable[[], Found]) -> Found | str:

@@ -9,9 +9,8 @@ from specref.report.document import Document, Heading, Kind, Part, bullets
 from specref.report.layout import Column, Prose, Table
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.everywhere import Answer, Box
-from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
+from specref.verification.main_job import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS, TRIED
 from specref.verification.questions import QUESTIONS
-from specref.verification.reports import TRIED
 
 SHOWN_FAILURES = 5
 SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}

@@ -1,27 +1,224 @@
 """Every algorithm over the toy pairs, proved and sampled, on one core or many."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from numbers import Integral
 from operator import add
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.pairs import Pair, Profile, toy_pairs
+from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.distributions import Probability, push_forward
+from specref.laws import Law
+from specref.pairs import Case, Pair, Profile, cases, toy_pairs
+from specref.proofs.exact import Proof, is_lossless_loop, output_distribution, proof
+from specref.rule import Rule
 from specref.rules import RULES
 from specref.statistics.campaign.acceptance import MeasuredAcceptance, measure_acceptance
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
-from specref.statistics.campaign.verdict import CampaignReport
+from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
 from specref.tables import Tables, draw_blocks, tabulate
-from specref.verification.exact import LOOP_LOOKAHEAD, applies, cases_of, check_case
-from specref.verification.reports import TRIED, AlgorithmReport, Verification
+from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS
+from specref.zoo.standard.printed import algorithm_5
+
+PRINTED = Rule(
+    "algorithm-5-printed",
+    ("Timor et al. 2025, Algorithm 5, line 12 as printed",),
+    algorithm_5,
+    lossless=False,
+)
+TRIED: Mapping[str, Rule] = MappingProxyType({**RULES, PRINTED.name: PRINTED})
+
+
+@dataclass(frozen=True)
+class AlgorithmReport:
+    """The checks of one algorithm, and the failures.
+
+    Attributes
+    ----------
+    cases, paths : int
+        Exact proofs of one iteration, and the random paths enumerated for them.
+    not_applicable : int
+        Cases whose vocabularies the algorithm is not defined for.
+    loops, acceptances : int
+        Exact proofs of the decode loop; exact comparisons of the number of accepted tokens.
+    failures : tuple of str
+        One line for each case that failed.
+    monte_carlo : CampaignReport
+        The joint distribution of sampled blocks, and their numbers of accepted tokens.
+    acceptance : tuple of MeasuredAcceptance
+        Acceptance of the same blocks with exact intervals, and the closed forms.
+    seconds : float
+        Of work, summed over workers.
+    refuted : int
+        Cases on which a rule that is published and lossy is refuted.
+    """
+
+    algorithm: str
+    cases: int = 0
+    paths: int = 0
+    not_applicable: int = 0
+    loops: int = 0
+    acceptances: int = 0
+    failures: tuple[str, ...] = ()
+    monte_carlo: CampaignReport | None = None
+    acceptance: tuple[MeasuredAcceptance, ...] = ()
+    seconds: float = 0.0
+    refuted: int = 0
+
+    def __add__(self, other: "AlgorithmReport") -> "AlgorithmReport":
+        """The report on the cases of both."""
+        return AlgorithmReport(
+            self.algorithm,
+            self.cases + other.cases,
+            self.paths + other.paths,
+            self.not_applicable + other.not_applicable,
+            self.loops + other.loops,
+            self.acceptances + other.acceptances,
+            self.failures + other.failures,
+            other.monte_carlo if self.monte_carlo is None else self.monte_carlo,
+            self.acceptance + other.acceptance,
+            self.seconds + other.seconds,
+            self.refuted + other.refuted,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was checked and nothing failed."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line for each thing that failed, or was not done."""
+        found, rule = list(self.failures), TRIED[self.algorithm]
+        if not self.cases:
+            found.append("nothing was proved")
+        if not rule.lossless and not self.refuted:
+            found.append("published as it is, and not refuted")
+        if self.monte_carlo is None and rule.sampled:
+            found.append("nothing was sampled")
+        if self.monte_carlo is not None and not self.sampled_ok:
+            sampled = self.monte_carlo
+            lengths = f"numbers of accepted tokens {sampled.conformance}"
+            wrong = [f"; {measured}" for measured in self.acceptance if not measured.agrees]
+            found.append(f"Monte Carlo {sampled.verdict}, {lengths}{''.join(wrong[:1])}")
+        return tuple(f"{self.algorithm}: {problem}" for problem in found)
+
+    @property
+    def sampled_ok(self) -> bool:
+        """Whether the samples certify losslessness, and accepted lengths their closed form."""
+        sampled, law = self.monte_carlo, TRIED[self.algorithm].accepted_lengths
+        return (
+            sampled is not None
+            and sampled.verdict == Verdict.LOSSLESS_WITHIN_EPS
+            and sampled.conformance == (Conformance.CONFORMS if law else Conformance.NOT_RUN)
+            and all(measured.agrees for measured in self.acceptance)
+        )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The reports of all algorithms, and how to repeat the run."""
+
+    profile: Profile
+    seed: int
+    pairs: int
+    reports: tuple[AlgorithmReport, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every algorithm passed every check."""
+        return all(report.ok for report in self.reports)
+
+
+LOOP_TOKENS = 3
+LOOP_LOOKAHEAD = 2
+LOOP_PATHS = 400
+"""The most random paths of an iteration whose loop is proved, too."""
+
+
+def applies(rule: Rule, pair: Pair) -> bool:
+    """Whether a rule is defined for the vocabularies of a pair."""
+    if rule.same_vocabulary:
+        return pair.same_vocabulary
+    return pair.by_text or not rule.by_text
+
+
+def cases_of(profile: Profile) -> tuple[Case, ...]:
+    """The cases of a profile."""
+    return tuple(cases(toy_pairs(profile), profile))
+
+
+def check_case(rule: Rule, case: Case) -> AlgorithmReport:
+    """Prove one case: the completed block, the decode loop, the accepted lengths.
+
+    Of a rule that is published and lossy, only one iteration is tried.
+    """
+    if not applies(rule, case.pair):
+        return AlgorithmReport(rule.name, not_applicable=1)
+    if not rule.lossless:
+        return _refuted(rule, case)
+    blocks, proved = _proof(rule, case)
+    failures = [] if proved else [f"{case}: lossy, {proved.difference}"]
+    starting = case.lookahead == LOOP_LOOKAHEAD and not case.context
+    with_loop = starting and proved.paths <= LOOP_PATHS
+    if with_loop:
+        arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+        loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
+        failures += [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
+    # An accepted EOS ends a block without a token of its own: lengths would not tell.
+    with_acceptance = case.pair.target.vocabulary.eos is None and bool(
+        rule.accepted_lengths or (rule.accepts_first and case.lookahead)
+    )
+    if with_acceptance:
+        failures += _acceptance_failures(rule, blocks, case)
+    return AlgorithmReport(
+        rule.name, 1, proved.paths, 0, int(with_loop), int(with_acceptance), tuple(failures)
+    )
+
+
+def _proof(rule: Rule, case: Case) -> tuple[Law, Proof]:
+    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+    blocks, paths = output_distribution(rule.step, *arguments)
+    return blocks, proof(blocks, case.pair.target, case.context, paths)
+
+
+def _refuted(rule: Rule, case: Case) -> AlgorithmReport:
+    """A case that refutes a rule, or does not; not applicable where its listing divides by 0."""
+    try:
+        _, proved = _proof(rule, case)
+    except (OutsideChanceError, TooManyPathsError):
+        raise
+    except ValueError:
+        return AlgorithmReport(rule.name, not_applicable=1)
+    return AlgorithmReport(rule.name, 1, proved.paths, refuted=int(not proved))
+
+
+def _acceptance_failures(rule: Rule, blocks: Law, case: Case) -> list[str]:
+    pair, counted = case.pair, accepted_lengths(blocks)
+    formula: tuple[Probability, ...]
+    if rule.accepted_lengths:
+        formula = rule.accepted_lengths(pair.target, pair.drafter, case.context, case.lookahead)
+    else:
+        assert rule.accepts_first is not None
+        rows = (model.next_token(case.context) for model in (pair.target, pair.drafter))
+        formula, counted = (rule.accepts_first(*rows),), (1 - counted[0],)
+    return [] if formula == counted else [f"{case}: acceptance {counted} not {formula}"]
+
+
+def accepted_lengths(blocks: dict[Tokens, Probability]) -> tuple[Probability, ...]:
+    """The law of the accepted length, from blocks that end with one token of their own."""
+    law = push_forward(blocks, lambda block: len(block) - 1)
+    return tuple(law.get(length, 0) for length in range(max(law) + 1))
+
 
 SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
 
@@ -105,13 +302,13 @@ def verify(
     try:
         # The campaigns take longest: they are submitted first, and waited for last.
         sampled = {
-            name: workers.start(_Samples(name, TRIALS[profile], EPS[profile], seed))
+            name: workers.start(partial(_samples, name, TRIALS[profile], EPS[profile], seed))
             for name in TRIED
             if TRIED[name].sampled
         }
         starts = range(0, len(cases_of(profile)), CASES_IN_A_JOB)
         proofs = {
-            name: [workers.start(_Proofs(name, profile, start)) for start in starts]
+            name: [workers.start(partial(_proofs, name, profile, start)) for start in starts]
             for name in TRIED
         }
         reports = tuple(_report(proofs[name], sampled.get(name), advance) for name in TRIED)
@@ -151,39 +348,17 @@ class _Workers:
             future.cancel()
 
 
-@dataclass(frozen=True)
-class _Proofs:
-    """The proofs of a few cases. Picklable, unlike models."""
-
-    algorithm: str
-    profile: Profile
-    start: int
-
-    def __call__(self) -> AlgorithmReport:
-        started = time.perf_counter()
-        some = cases_of(self.profile)[self.start : self.start + CASES_IN_A_JOB]
-        report = sum(
-            (check_case(TRIED[self.algorithm], case) for case in some),
-            start=AlgorithmReport(self.algorithm),
-        )
-        return replace(report, seconds=time.perf_counter() - started)
+def _proofs(algorithm: str, profile: Profile, start: int) -> AlgorithmReport:
+    """The proofs of a few cases; to be sent by numbers, since models are not picklable."""
+    started = time.perf_counter()
+    some = cases_of(profile)[start : start + CASES_IN_A_JOB]
+    reports = (check_case(TRIED[algorithm], case) for case in some)
+    report = sum(reports, start=AlgorithmReport(algorithm))
+    return replace(report, seconds=time.perf_counter() - started)
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """The campaign of one algorithm."""
-
-    algorithm: str
-    trials: int
-    eps: float
-    seed: int
-
-    def __call__(self) -> AlgorithmReport:
-        started = time.perf_counter()
-        report, acceptance = sample(self.algorithm, self.trials, self.eps, self.seed)
-        return AlgorithmReport(
-            self.algorithm,
-            monte_carlo=report,
-            acceptance=acceptance,
-            seconds=time.perf_counter() - started,
-        )
+def _samples(algorithm: str, trials: int, eps: float, seed: int) -> AlgorithmReport:
+    started = time.perf_counter()
+    report, acceptance = sample(algorithm, trials, eps, seed)
+    seconds = time.perf_counter() - started
+    return AlgorithmReport(algorithm, monte_carlo=report, acceptance=acceptance, seconds=seconds)

@@ -13,7 +13,7 @@ from specref.distributions import Probability
 from specref.pairs import Case, Profile
 from specref.proofs.exact import Difference, check_step
 from specref.proofs.reached import Unreached, watched
-from specref.verification.judging import Result, Witness, received, result_of, sent
+from specref.verification.judging import Result, received, result_of, sent
 from specref.verification.situations import TOY_PAIRS, Situation, situations
 from specref.vocabulary import Tokens
 
@@ -182,7 +182,7 @@ def prove(
         try:
             results = _results(seen, profile, same_vocabulary, names, executor)
             for (tally, case), result in zip(pending, results, strict=False):
-                tally.add(case, result)
+                tally.results.append((case, result))
                 advance(str(case))
         except KeyboardInterrupt as stop:
             found = replace(_report(tallies, every), never_ran=never_ran())
@@ -204,9 +204,6 @@ class _Tally:
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self.results: list[tuple[Case, Result]] = []
-
-    def add(self, case: Case, result: Result) -> None:
-        self.results.append((case, result))
 
     def row(self) -> Enumerated:
         judged = [(case, result) for case, result in self.results if result.verdict in JUDGED]
@@ -241,7 +238,7 @@ def _smallest(case: Case) -> Fraction:
 def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
     results = [one for tally in tallies for one in tally.results]
     refuted = sorted(
-        (_refutation(case, result.witness) for case, result in results if result.witness),
+        (Refutation(case, **vars(one.witness)) for case, one in results if one.witness),
         key=lambda one: (
             one.case.lookahead,
             len(one.case.pair.target.vocabulary),
@@ -280,10 +277,6 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
         None,
         rows,
     )
-
-
-def _refutation(case: Case, found: Witness) -> Refutation:
-    return Refutation(case, **vars(found))
 
 
 def _results(

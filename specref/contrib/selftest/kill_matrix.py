@@ -26,9 +26,9 @@ from specref.contracts.table import GENERATE, GENERATE_BATCH, METRICS, STEP, TRE
 from specref.contracts.tree_rules import as_verifier as as_tree_verifier
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
+from specref.proofs.lazy import DrawnFromLaws
 from specref.rules import RULES
 from specref.suggestions import did_you_mean
-from specref.verification.exact import DrawnFromLaws
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
 from specref.zoo.parts.batch_loop import as_generate
