@@ -11,8 +11,8 @@ from proofs_tests.helpers.command import run
 from specref.__main__ import COMPLETING
 from specref.cli import FORMER, main, proving
 from specref.cli import judging as judging_module
-from specref.cli.check import Wanted, read_shape
 from specref.cli.completion import WholeWords
+from specref.cli.judging import Wanted, read_shape
 from specref.conformance.strata.shape import Shape
 from specref.contracts.table import STEP, VERIFY
 

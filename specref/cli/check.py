@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NoReturn, get_args
+from typing import Any, ClassVar, NoReturn, get_args
 
 import click
 
@@ -22,9 +22,7 @@ from specref.cli.options import (
     writable,
 )
 from specref.conformance.options import Profile
-from specref.conformance.strata.shape import Shape, shapes
 from specref.contracts.capabilities import Dtype
-from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS
 from specref.statistics.campaign.levels import ALPHA
 from specref.suggestions import did_you_mean
@@ -94,10 +92,6 @@ def _word(name: str) -> str:
     return name.lstrip("-").replace("_", "-")
 
 
-DEFAULT = Shape(32_000, 3, 4)
-NAMES = {"V": "vocabulary", "K": "lookahead", "B": "batch", "dtype": "dtype"}
-
-
 def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option --shape, and those for a size each that came before it."""
     for name, kind in (("vocabulary", int), ("lookahead", int), ("batch", int)):
@@ -111,54 +105,6 @@ def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Also test V tokens, K draft tokens and B rows (32000, 3 and 4 if not "
         "given), in this dtype; repeat for more.",
     )(command)
-
-
-class Wanted(NamedTuple):
-    """Shapes that were asked for: whole ones, and sizes of which every combination is meant."""
-
-    whole: tuple[Mapping[str, str], ...] = ()
-    vocabulary: tuple[int, ...] = ()
-    lookahead: tuple[int, ...] = ()
-    batch: tuple[int, ...] = ()
-    dtype: tuple[Dtype, ...] = ()
-
-    def shapes(self, contract: Contract) -> tuple[Shape, ...]:
-        """The shapes under a contract, which may judge a row at a time."""
-        one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
-        found = [
-            one._replace(**{name: int(x) for name, x in each.items() if name != "dtype"})
-            for each in self.whole
-        ]
-        sizes = self.vocabulary, self.lookahead, self.batch
-        if any(sizes) or (self.dtype and not self.whole):
-            found += shapes(*(given or (usual,) for given, usual in zip(sizes, one, strict=True)))
-        return tuple(dict.fromkeys(found))
-
-    @property
-    def dtypes(self) -> tuple[Dtype, ...]:
-        """The dtypes; each shape is judged in all of them."""
-        named: list[Any] = [each["dtype"] for each in self.whole if "dtype" in each]
-        return tuple(dict.fromkeys([*named, *self.dtype]))
-
-
-def read_shape(text: str) -> Mapping[str, str]:
-    """A shape that is written NAME=VALUE,NAME=VALUE.
-
-    Examples
-    --------
-    >>> read_shape("V=1000,K=5,dtype=float32")
-    {'vocabulary': '1000', 'lookahead': '5', 'dtype': 'float32'}
-    """
-    found: dict[str, str] = {}
-    for pair in text.split(","):
-        name, equals, value = pair.partition("=")
-        if name not in NAMES or not equals:
-            hint = did_you_mean(name, NAMES)
-            raise ValueError(f"shape has {pair!r}: expected {'=…, '.join(NAMES)}=…{hint}")
-        if name != "dtype" and not value.isdigit():
-            raise ValueError(f"shape has {pair!r}: expected an integer")
-        found[NAMES[name]] = value
-    return found
 
 
 class CheckCommand(Configured, InSections):

@@ -1,7 +1,8 @@
-"""Shared by the commands: exit codes, what is printed, the progress bar."""
+"""Shared by the commands: exit codes, errors in one line, what is printed, the progress bar."""
 
 import math
 import os
+import re
 import shlex
 import signal
 import sys
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -24,9 +25,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from specref.optional import remedy_of
 from specref.report.document import Document, markdown, page_of
 from specref.report.machine import STDOUT, write_json
+from specref.suggestions import did_you_mean
 from specref.supervised import Notes
+from specref.tracebacks import traceback_lines
 
 PIPED = 80
 EVERY = 60.0
@@ -77,6 +81,66 @@ def misused(message: str) -> NoReturn:
     """Leave with one line on standard error and exit code 2."""
     click.echo(f"error: {' '.join(message.split())}", err=True)
     leave(MISUSED)
+
+
+class OneLineErrors(click.Group):
+    """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        notes = options.get("obj")
+        started = notes.began if isinstance(notes, Notes) else time.perf_counter()
+        try:
+            context = super().make_context(*arguments, **options)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            misused(told(error))
+        context.meta[STARTED] = started
+        return context
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            with ended_as_by_ctrl_c():
+                return super().invoke(context)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            misused(told(error))
+        except ModuleNotFoundError as error:
+            remedy = remedy_of(error.name)
+            misused(f"{error}: {remedy}" if remedy else str(error))
+        except (ValueError, TypeError, ImportError, OSError) as error:
+            misused(str(error))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            leave(INTERRUPTED)
+        except Verdict:
+            raise
+        except SystemExit as error:
+            lines = "; ".join(line.strip() for line in traceback_lines(error))
+            misused(f"judged code has raised SystemExit({error.code!r}){lines and ': '}{lines}")
+
+
+def told(error: click.UsageError) -> str:
+    """What is wrong with the words of a command, what was expected, and where help is."""
+    command = error.ctx.command_path.replace("main", "specref", 1) if error.ctx else "specref"
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
+    if isinstance(error, click.BadParameter) and choices and error.param is not None:
+        given = re.search(r"'(.*?)' is not (?:one of|a valid)", error.message)
+        word = given[1] if given else ""
+        is_option = isinstance(error.param, click.Option)
+        name = error.param.opts[0] if is_option else error.param.human_readable_name
+        known = list(map(str, choices))
+        return f"{name} = {word!r}: expected one of {', '.join(known)}{did_you_mean(word, known)}"
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        near = did_you_mean(error.option_name, error.possibilities)
+        near = near or f"; did you mean {error.possibilities[0]!r}?"
+        return f"no such option {error.option_name!r}{near} (see {command} --help)"
+    said = error.format_message().removesuffix(".")
+    said = said.replace(". Did you mean", ": did you mean")
+    argument = re.sub(r"^Invalid value for '(.*?)'", r"\1", said)
+    said = f"{said[:1].lower()}{said[1:]}" if argument == said else argument  # a name stays
+    return f"{said} (see {command} --help)"
 
 
 def refuse_given(names: Iterable[str], how: str) -> None:

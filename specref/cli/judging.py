@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 import numpy as np
 
 from specref.adapters.needs import NotInstalledError
-from specref.cli.check import Wanted, read_shape
 from specref.cli.cluster import executor_of
 from specref.cli.group import INTERRUPTED, MISUSED, STARTED, VIOLATED, leave, progress, show
 from specref.cli.options import read_claims
@@ -26,10 +25,12 @@ from specref.conformance.options import CheckOptions, Listener
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.scheduling import Pace, Workers
 from specref.conformance.status import CheckResult, Status
+from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, prepare, run_checks
 from specref.conformance.summary import in_short
 from specref.contracts.asking import isolated, stdout_to
 from specref.contracts.capabilities import Dtype
+from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
 from specref.contracts.text import Engine
@@ -43,8 +44,11 @@ from specref.report.machine import (
     is_special,
     write_json,
 )
+from specref.suggestions import did_you_mean
 from specref.wings import registered
 
+DEFAULT = Shape(32_000, 3, 4)
+NAMES = {"V": "vocabulary", "K": "lookahead", "B": "batch", "dtype": "dtype"}
 FREED = 31 << 20
 QUICK = 2.0
 """Writing that takes fewer seconds is never put off: the check that comes next may be the last."""
@@ -90,6 +94,54 @@ class Files:
             from specref.report.kit_html import kit_html
 
             write_json(self.html, kit_html(reports))
+
+
+class Wanted(NamedTuple):
+    """Shapes that were asked for: whole ones, and sizes of which every combination is meant."""
+
+    whole: tuple[Mapping[str, str], ...] = ()
+    vocabulary: tuple[int, ...] = ()
+    lookahead: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
+    dtype: tuple[Dtype, ...] = ()
+
+    def shapes(self, contract: Contract) -> tuple[Shape, ...]:
+        """The shapes under a contract, which may judge a row at a time."""
+        one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
+        found = [
+            one._replace(**{name: int(x) for name, x in each.items() if name != "dtype"})
+            for each in self.whole
+        ]
+        sizes = self.vocabulary, self.lookahead, self.batch
+        if any(sizes) or (self.dtype and not self.whole):
+            found += shapes(*(given or (usual,) for given, usual in zip(sizes, one, strict=True)))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def dtypes(self) -> tuple[Dtype, ...]:
+        """The dtypes; each shape is judged in all of them."""
+        named: list[Any] = [each["dtype"] for each in self.whole if "dtype" in each]
+        return tuple(dict.fromkeys([*named, *self.dtype]))
+
+
+def read_shape(text: str) -> Mapping[str, str]:
+    """A shape that is written NAME=VALUE,NAME=VALUE.
+
+    Examples
+    --------
+    >>> read_shape("V=1000,K=5,dtype=float32")
+    {'vocabulary': '1000', 'lookahead': '5', 'dtype': 'float32'}
+    """
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        if name not in NAMES or not equals:
+            hint = did_you_mean(name, NAMES)
+            raise ValueError(f"shape has {pair!r}: expected {'=…, '.join(NAMES)}=…{hint}")
+        if name != "dtype" and not value.isdigit():
+            raise ValueError(f"shape has {pair!r}: expected an integer")
+        found[NAMES[name]] = value
+    return found
 
 
 @dataclass(frozen=True)
@@ -177,9 +229,9 @@ def judge_target(
         **options,
     )
     to_stdout = files.json == STDOUT
-    shapes = Wanted(tuple(map(read_shape, shape)), vocabulary, lookahead, batch, dtype)
+    wanted = Wanted(tuple(map(read_shape, shape)), vocabulary, lookahead, batch, dtype)
     started = click.get_current_context().meta[STARTED]
-    asked = Asked(contract, expected, checks, shapes, workers, cluster, not to_stdout, started)
+    asked = Asked(contract, expected, checks, wanted, workers, cluster, not to_stdout, started)
     reports: list[Report] = []
     interrupted = False
     for found in _found_or_not_run(target, contract, files.json, options["timeout"]):
