@@ -94,8 +94,3 @@ def test_what_is_not_installed_says_how(monkeypatch: Any) -> None:
     assert "vllm" in row["missing"]
     assert "not installed: pip install vllm" in " ".join(listed("names").output.split())
     assert next(row for row in record("names")["names"])["installed"]
-
-
-@pytest.mark.parametrize("arguments", [["mutants"], ["--contract", "trees"]])
-def test_misuse(arguments: list[str]) -> None:
-    assert listed(*arguments).exit_code == 2

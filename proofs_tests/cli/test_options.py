@@ -1,5 +1,6 @@
 """Names of commands and options: former ones still work, and misuse says what was meant."""
 
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -85,44 +86,93 @@ def test_shapes_are_read_and_filled_up() -> None:
             read_shape(text)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("chekc",), "no such command 'chekc': did you mean 'check'? (see specref --help)"),
-        (("check", "x", "--contrat", "verify"), "did you mean '--contract'?"),
-        (
-            ("check", "x", "--profle", "smoke"),
-            "no such option '--profle'; did you mean '--profile'?",
-        ),
-        (("replay", "no.json"), "error: CASE.json: "),
-        (
-            ("plan", "samples", "--mutant", "residual-is"),
-            "mutant = 'residual-is': expected a known bug (specref list bugs); did you mean",
-        ),
-        (("check", "x", "--contract", "verfy"), "did you mean 'verify'?"),
-        (("check", "x", "--rule", "blok"), "--rule = 'blok': expected one of autoregressive"),
-        (("check", "x", "--trials", "a"), "--trials: 'a' is not a valid integer"),
-        (("check", "x", "--workers", "0"), "workers = '0': expected an integer >= 1, or auto"),
-        (("check", "examples.lossy"), "did you mean 'examples.lossy:verify'?"),
-        (("check", "examples.lossy:verfy"), "did you mean 'verify'?"),
-        (("check", "engines"), "expected --installed, for every engine"),
-        (("check", "x", "--installed"), "target = 'x': expected none with --installed"),
-        (("check", EXAMPLE, "--declare", "onehot=true"), "did you mean 'one_hot'?"),
-        (("zoo", "residual-is-r"), "did you mean 'residual-is-q'?"),
-        (("list", "chek"), "SECTIONS = 'chek': expected one of claims, checks"),
-        (("prove",), "expected MODULE:FUNCTION or --all"),
-        (("prove", "--all", "x:y"), "expected MODULE:FUNCTION or --all"),
-        (("prove", "--all", "--tokens", "3"), "tokens: expected without --all"),
-        (("prove", "x:y", "--compare"), "compare: expected with --all"),
-        (("prove", "--all", "--known-bugs"), "known-bugs: expected with --everywhere"),
-    ],
-)
-def test_misuse_has_one_form(words: tuple[str, ...], message: str) -> None:
-    result = run(*words)
+STANDARD, SAMPLING = (f"specref.algorithms.{name}:step" for name in ("standard", "autoregressive"))
+AGAINST = f"prove {STANDARD} --everywhere --tokens 2 --against {SAMPLING}"
+OF_TARGET = "are for the test of a TARGET"
+MISUSES = {
+    "chekc": "no such command 'chekc': did you mean 'check'? (see specref --help)",
+    "check x --contrat verify": "did you mean '--contract'?",
+    "check x --profle smoke": "no such option '--profle'; did you mean '--profile'?",
+    "check x --contract verfy": "did you mean 'verify'?",
+    "check x --rule blok": "--rule = 'blok': expected one of autoregressive",
+    "check x --trials a": "--trials: 'a' is not a valid integer",
+    "check x --workers 0": "workers = '0': expected an integer >= 1, or auto",
+    "check x --installed": "target = 'x': expected none with --installed",
+    "check engines": "expected --installed, for every engine",
+    "check no-such-name": "expected MODULE:FUNCTION",
+    "check Makefile": "expected process:./Makefile, for a program in any language",
+    "check ./conftest.py": "expected ./conftest.py:FUNCTION",
+    "check specref.zoo:nothing": "has no function 'nothing'",
+    "check specref.conformance.judge:TEXT": "judge:TEXT is not callable (int)",
+    "check examples.lossy": "did you mean 'examples.lossy:verify'?",
+    "check examples.lossy:verfy": "did you mean 'verify'?",
+    f"check {EXAMPLE} --declare onehot=true": "did you mean 'one_hot'?",
+    f"check {EXAMPLE} --claim inputs=odds": "inputs = 'odds'",
+    f"check {EXAMPLE} --claim in_place=yes": "in_place = 'yes'",
+    f"check {EXAMPLE} --claim tolerance=lots": "tolerance = 'lots': expected a number in [0, 1)",
+    f"check {EXAMPLE} --claim tolerance=nan": "tolerance = nan: exp",
+    f"check {EXAMPLE} --claim ragged": "expected NAME=VALUE",
+    f"check {EXAMPLE} --only joint/wid3": "did you mean 'joint/wide'",
+    f"check {EXAMPLE} --alpha 2": "alpha = 2.0",
+    f"check {EXAMPLE} --detect-tv 0": "detect_tv = 0.0",
+    "check process:./no-such-program": "cannot be started: No such file",
+    "check process:": "expected a program",
+    "check process:./x --contract step": "expected verify",
+    "check process:./x --timeout 0": "timeout = 0.0: expected a positive",
+    "check process:./x --timeout nan": "timeout = nan: expected a positive",
+    "replay no.json": "error: CASE.json: ",
+    "zoo no-such-bug": "not in the zoo",
+    "zoo residual-is-r": "did you mean 'residual-is-q'?",
+    "list chek": "SECTIONS = 'chek': expected one of claims, checks",
+    "list --contract trees": "did you mean 'tree'?",
+    "plan samples --mutant residual-is": "mutant = 'residual-is': expected a known bug (specref "
+    "list bugs); did you mean",
+    "plan samples": "expected exactly one of --tv",
+    "plan --tv 0.1 samples --n 9": "--tv before samples",
+    "write": "expected TARGET or --language",
+    "write ./file.py:verify": "cannot import",
+    f"write {EXAMPLE} --claim raged=false": "unknown",
+    f"write specref.{EXAMPLE} --claim raged=false": "unknown",
+    "write samplers:verify --language go": "and not both",
+    "write --language cobol": "expected one of cpp",
+    "write --language rust --algorithm block": OF_TARGET,
+    "write --language rust --contract verify": OF_TARGET,
+    "write --language rust --claim batch=1": OF_TARGET,
+    "prove": "expected MODULE:FUNCTION or --all",
+    "prove --all x:y": "expected MODULE:FUNCTION or --all",
+    "prove --all --tokens 3": "tokens: expected without --all",
+    "prove --all --known-bugs": "known-bugs: expected with --everywhere",
+    "prove x:y --compare": "compare: expected with --all",
+    "prove no_such_module:step": "no_such_module",
+    "prove ./no_such_file.py:step": "no_such_file.py",
+    "prove specref.algorithms.standard:nothing": "no function 'nothing'",
+    "prove specref.algorithms.standard": "MODULE:FUNCTION",
+    f"prove {STANDARD} --only 'two vocabularies'": "nothing was proved, --only leaves no cases",
+    f"prove {STANDARD} --everywhere --tokens 1": "tokens = 1: expected 2 to 10",
+    f"prove {STANDARD} --everywhere --lookahead -1": "lookahead = -1: expected an integer >= 0",
+    f"prove {STANDARD} --everywhere --budget 0": "budget = 0.0: expected seconds > 0",
+    f"prove {STANDARD} --everywhere --profile quick": "profile: expected without --everywhere",
+    f"prove {STANDARD} --everywhere --iterations 2": "expected 1 without --against",
+    f"prove {STANDARD} --tokens 2": "tokens: expected with --everywhere",
+    f"prove {STANDARD} --iterations 2": "iterations: expected with --everywhere",
+    f"prove {STANDARD} --save x.json": "save: expected with --everywhere",
+    f"prove {STANDARD} --against {SAMPLING}": "against: expected with --everywhere",
+    f"prove {STANDARD} --pairs two": "pairs = 'two': expected same or all without --everywhere",
+    f"{AGAINST} --save x.json": "save: expected without --against",
+    f"{AGAINST} --workers 2": "workers = 2: expected 1 with --against",
+    f"{AGAINST} --cluster tcp://h:1": "cluster = tcp://h:1: expected without --against",
+    f"{AGAINST} --pairs all": "drafter has another vocabulary than target",
+    f"{AGAINST} --pairs two": "drafter has another vocabulary than target",
+}
+
+
+@pytest.mark.parametrize("words", MISUSES)
+def test_misuse_has_one_form(words: str) -> None:
+    result = run(*shlex.split(words))
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ")
-    assert message in line
+    assert MISUSES[words] in line
 
 
 def test_defaults_come_from_pyproject(

@@ -178,28 +178,6 @@ def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> No
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handled
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["check", "process:./no-such-program"], "cannot be started: No such file"),
-        (["check", "process:"], "expected a program"),
-        (["check", "process:./x", "--contract", "step"], "expected verify"),
-        (["write"], "expected TARGET or --language"),
-        (["write", "samplers:verify", "--language", "go"], "and not both"),
-        (["write", "--language", "cobol"], "expected one of cpp"),
-        (["write", "--language", "rust", "--algorithm", "block"], "are for the test of a TARGET"),
-        (["write", "--language", "rust", "--contract", "verify"], "are for the test of a TARGET"),
-        (["write", "--language", "rust", "--claim", "batch=1"], "are for the test of a TARGET"),
-        (["check", "process:./x", "--timeout", "0"], "timeout = 0.0: expected a positive"),
-        (["check", "process:./x", "--timeout", "nan"], "timeout = nan: expected a positive"),
-    ],
-)
-def test_misuse_is_an_error(arguments: list[str], message: str) -> None:
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
 @pytest.mark.parametrize("language", SUFFIXES)
 def test_write_prints_a_template_or_writes_it(tmp_path: Path, language: str) -> None:
     printed = run("write", "--language", language)
