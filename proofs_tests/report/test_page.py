@@ -158,7 +158,6 @@ def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: Pages) -> N
 def test_the_law_is_drawn_to_scale(failing: Report, pages: Pages) -> None:
     """Two bars for each block, expected and observed, all with one unit."""
     drawn = Page(pages("failing")).all("rect")
-    assert failing.worst is not None
     blocks = failing.worst.evidence
     shown = blocks["difference"]["blocks"]
     widths = [float(str(one["width"])) for one in drawn[: 2 * len(shown)]]

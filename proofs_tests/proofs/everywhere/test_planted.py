@@ -27,7 +27,6 @@ def test_found_with_a_witness(name: str) -> None:
     bug = PLANTED[name]
     found = is_lossless_everywhere(bug.step, bug.tokens, lookahead=bug.lookahead, budget=120)
     assert found.verdict == "lossy"
-    assert found.witness is not None
     space = Space(found.target, found.drafter, 0)
     proof = is_lossless(bug.step, *models_of(space, found.witness.rows), (), bug.lookahead)
     assert proof.total_variation == found.witness.proof.total_variation > 0  # type: ignore[union-attr]
