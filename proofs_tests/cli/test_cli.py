@@ -87,6 +87,12 @@ FEW = ("--only", TOY_PAIRS)
 """Of `prove`, which takes seconds for all situations."""
 
 
+def written(folder: Path, code: str) -> str:
+    """The name of the step of a file with this code."""
+    (folder / "rule.py").write_text(code)
+    return f"{folder}/rule.py:step"
+
+
 def assert_one_line_error(result: Result, *parts: str) -> None:
     assert result.exit_code == 2
     lines = result.stderr.strip().splitlines()
@@ -333,13 +339,6 @@ def test_piped_progress_is_a_line_a_minute(
     assert len(lines) == 6
 
 
-@pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])
-def test_prove_is_not_left_by_an_exit(tmp_path: Path, code: str) -> None:
-    rule = tmp_path / "rule.py"
-    rule.write_text(code)
-    assert_one_line_error(run("prove", f"{rule}:step", *FEW), "SystemExit")
-
-
 def test_json_is_readable_by_others(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     assert run("plan", "--n", "1000", "--json", str(file)).exit_code == 0
@@ -386,9 +385,8 @@ def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
-    rule, file = tmp_path / "rule.py", tmp_path / "report.json"
-    rule.write_text(WRONG)
-    result = run("prove", f"{rule}:step", *FEW, "--json", str(file))
+    file = tmp_path / "report.json"
+    result = run("prove", written(tmp_path, WRONG), *FEW, "--json", str(file))
     assert result.exit_code == 1
     assert "draft[0]" in result.output
     refuted = json.loads(file.read_text())["refuted"]
@@ -397,15 +395,13 @@ def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
     assert_fits("prove", file.read_text())
 
 
-def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:
-    rule = tmp_path / "rule.py"
-    rule.write_text(ALL_ZERO)
-    assert_one_line_error(run("prove", f"{rule}:step", *FEW), "residual", "all zero")
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
+        ("raise SystemExit(0)", "SystemExit"),
+        (EXITS, "SystemExit"),
+        ("1 / 0", "ZeroDivisionError"),
+        (ALL_ZERO, "draw at residual: probabilities are all zero"),
         (FROM_NUMPY, "no function of chance: of two runs with the same choices"),
         (ARGMAX, "takes no decision from chance"),
         (EXITS.replace("SystemExit(0)", "BaseException('base')"), "raised BaseException on"),
@@ -417,30 +413,20 @@ def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:
 )
 def test_prove_does_not_judge_what_it_cannot(tmp_path: Path, code: str, words: str) -> None:
     """Exit code 2 with one sentence; never LOSSY, never a traceback."""
-    rule = tmp_path / "rule.py"
-    rule.write_text(code)
-    result = run("prove", f"{rule}:step", *FEW)
+    result = run("prove", written(tmp_path, code), *FEW)
     assert_one_line_error(result, words)
     assert "LOSSY" not in result.output
 
 
 @pytest.mark.deep
 def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
-    rule, file = tmp_path / "rule.py", tmp_path / "report.json"
-    rule.write_text(FROM_NUMPY)
-    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 2
+    file = tmp_path / "report.json"
+    assert run("prove", written(tmp_path, FROM_NUMPY), "--json", str(file)).exit_code == 2
     record = json.loads(file.read_text())
     assert (record["proved"], record["refuted"]) == (0, [])
     assert "two runs with the same choices" in record["outside_chance"]
-    rule.write_text(RIGHT)
-    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 0
+    assert run("prove", written(tmp_path, RIGHT), "--json", str(file)).exit_code == 0
     assert json.loads(file.read_text())["outside_chance"] is None
-
-
-def test_prove_module_that_raises(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.py"
-    broken.write_text("1 / 0")
-    assert_one_line_error(run("prove", f"{broken}:step"), "ZeroDivisionError")
 
 
 @pytest.mark.parametrize("command", [("verify",), ("prove", "x:y"), ("plan", "--n", "9")])
@@ -511,10 +497,8 @@ def test_prove_says_what_it_enumerated(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_prove_does_not_depend_on_the_workers(tmp_path: Path) -> None:
     """A file that is no module, with an error type of its own: workers load it by its name."""
-    rule = tmp_path / "rule.py"
-    rule.write_text(BLIND_TO_LONG_PROMPTS)
     files = [tmp_path / "1.json", tmp_path / "2.json"]
-    asked = [f"{rule}:step", "--only", "initial contexts"]
+    asked = [written(tmp_path, BLIND_TO_LONG_PROMPTS), "--only", "initial contexts"]
     results = [
         run("prove", *asked, "--workers", str(workers), "--json", str(files[workers - 1]))
         for workers in (1, 2)

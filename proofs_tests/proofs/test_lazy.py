@@ -13,19 +13,17 @@ import pytest
 
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
-from specref.chance import MAX_SITES, Chance, TooManyPathsError, exact_distribution
-from specref.models import Model, iid_model
+from specref.chance import MAX_SITES, TooManyPathsError, exact_distribution
+from specref.models import iid_model
 from specref.proofs.lazy import DrawnFromLaws, Enumerator, ReadableModel, Unseen
-from specref.vocabulary import Tokens, Vocabulary
+from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES
 
 AB = Vocabulary("ab")
 TARGET, DRAFTER = iid_model(AB, [0.25, 0.75]), iid_model(AB, [0.5, 0.5])
 
 
-def insists(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def insists(target, drafter, context, lookahead, chance):
     """Draws the target's tokens, the same block in two ways, and wants them as integers."""
     chance.draw(drafter.next_token(context), "unused")
     token = chance.draw(target.next_token(context), "token")
@@ -62,9 +60,7 @@ def test_laws_share_one_limit(step: Step) -> None:
 @pytest.mark.parametrize("asked", ["draw", "choose"])
 @pytest.mark.parametrize("more", [0, 1])
 def test_tokens_that_nothing_looks_at_are_limited_too(more: int, asked: str) -> None:
-    def forgetful(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
+    def forgetful(target, drafter, context, lookahead, chance):
         ask = getattr(chance, asked)
         drawn = [ask(target.next_token(context), "t") for _ in range(MAX_SITES + more)]
         return (drawn[0],)

@@ -1,17 +1,14 @@
 """Results of workers: errors of a user's own module arrive by name, since it may not be there."""
 
 import pickle
-from collections.abc import Iterator
 
 import pytest
 
-from specref.chance import Chance, TooManyPathsError
-from specref.models import Model
+from specref.chance import TooManyPathsError
 from specref.proofs.exact import Proof
 from specref.spoiled import SpoiledError
 from specref.verification.judging import DescribedError, Result, received, result_of, sent
 from specref.verification.situations import situations
-from specref.vocabulary import Tokens
 
 
 class OwnError(Exception):
@@ -57,10 +54,7 @@ def test_a_judge_that_is_replaced_at_any_run_of_a_case_is_told() -> None:
     for run in (1, 2, 3):
         runs = iter(range(1, 100))
 
-        def step(
-            target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance,
-            runs: Iterator[int] = runs, run: int = run,
-        ) -> Tokens:  # fmt: skip
+        def step(target, drafter, context, lookahead, chance, runs=runs, run=run):
             if next(runs) == run:
                 Proof.difference = property(lambda self: None)  # type: ignore[method-assign,assignment]
             return first_token(target, drafter, context, lookahead, chance)
@@ -69,7 +63,5 @@ def test_a_judge_that_is_replaced_at_any_run_of_a_case_is_told() -> None:
         assert Proof.difference is before
 
 
-def first_token(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def first_token(target, drafter, context, lookahead, chance):
     return (chance.draw(target.next_token(context), "token"),)

@@ -1,7 +1,6 @@
 """Bugs that act in one situation: the toy pairs prove the rule, the situations refute it."""
 
 import json
-import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
@@ -13,7 +12,6 @@ from proofs_tests.helpers.recorded_cases import RECORD, recorded
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
 from specref.algorithms.standard import acceptance
-from specref.chance import TooManyPathsError
 from specref.distributions import Probabilities, corrected, is_exact
 from specref.models import Model, iid_model, table_model
 from specref.proofs import is_lossless
@@ -28,7 +26,6 @@ from specref.verification import (
     rules,
 )
 from specref.verification import situations as every
-from specref.verification.judging import Result, received, sent
 from specref.verification.rules import Refutation
 from specref.verification.situations import situations
 from specref.vocabulary import Tokens, Vocabulary
@@ -363,13 +360,6 @@ def test_a_step_that_workers_cannot_import_is_refused() -> None:
         ),
     ):
         prove(inner, only=["toy pairs"], executor=processes)
-
-
-def test_an_error_arrives_with_its_name_and_message() -> None:
-    for error in (OwnError(1, "no"), ValueError("a", 2), KeyError("b"), TooManyPathsError("c")):
-        result = Result("raised", error=error)
-        other = received(pickle.loads(pickle.dumps(sent(result)))).error
-        assert (type(other).__name__, str(other)) == (type(error).__name__, str(error))
 
 
 def test_what_is_found_survives_an_interrupt() -> None:

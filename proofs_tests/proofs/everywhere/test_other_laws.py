@@ -8,7 +8,6 @@ import pytest
 
 from specref import Vocabulary, exact_distribution
 from specref.algorithms import standard
-from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, total_variation
 from specref.laws import completed
 from specref.models import Model
@@ -38,9 +37,7 @@ def likeliest(target: Model) -> Model:
 def verified_against(law, *, but=lambda p: False):
     """The standard rule with another law; the target's own after the token b where `but` is."""
 
-    def step(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
+    def step(target, drafter, context, lookahead, chance):
         def next_token(text: Tokens) -> Probabilities:
             own = text == (1,) and but(target.next_token(()))
             return (target if own else law(target)).next_token(text)

@@ -17,14 +17,13 @@ from proofs_tests.helpers.bugs.everywhere.states import FILE, STATES, Planned, l
 from specref import Vocabulary
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
-from specref.chance import Chance, OutsideChanceError
+from specref.chance import OutsideChanceError
 from specref.models import Model
 from specref.proofs.everywhere import is_lossless_everywhere
 from specref.proofs.everywhere.number import STALE, NotForAllError, Reading
 from specref.proofs.everywhere.pristine import CAN_SPLIT, LostError, Pristine, apart
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
 from specref.proofs.everywhere.walk import Trace, Walk, paths, unlike
-from specref.vocabulary import Tokens
 
 TWO = Vocabulary("ab")
 
@@ -51,7 +50,7 @@ def test_all_paths_or_those_with_a_beginning() -> None:
 
 
 def test_there_may_be_no_path_with_a_beginning() -> None:
-    def sure(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def sure(target, drafter, context, lookahead, chance):
         return (chance.draw([0, 1], "sure"),)
 
     assert followed(sure, (0,)) == []
@@ -65,7 +64,7 @@ def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
     """From some run on the token is certain; two runs repeat the first, with token 0."""
     runs = [0]
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         runs[0] += 1
         return (chance.draw(target.next_token(()) if runs[0] < from_run else sure, "token"),)
 
@@ -92,7 +91,7 @@ def test_the_first_path_is_run_with_fractions_too() -> None:
 def test_a_rule_that_changed_meanwhile_is_not_taken_for_one_that_asks_for_the_kind() -> None:
     runs = [0]
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         runs[0] += 1
         return (chance.draw(target.next_token(()) if runs[0] < 3 else [1, 0], "token"),)
 
@@ -102,7 +101,7 @@ def test_a_rule_that_changed_meanwhile_is_not_taken_for_one_that_asks_for_the_ki
 
 @pytest.mark.parametrize("weights", [[0.5, 0.5], [None, 1]])
 def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[Any]) -> None:
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         with suppress(TypeError):
             chance.choose(weights, "hidden")
         return (chance.draw(target.next_token(()), "token"),)
@@ -113,7 +112,7 @@ def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[
 
 @pytest.mark.parametrize("weights", [[1, 1], [2, -1], [Fraction(1, 2)]])
 def test_weights_that_are_none_are_refused_past_the_checks_of_chance(weights: list[Any]) -> None:
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         return (chance.choose(weights, "unchecked"),)
 
     with pytest.raises(NotForAllError, match="asked at unchecked, not by draw or accept"):
@@ -133,7 +132,7 @@ EVEN, THIRDS = [Fraction(1, 2)] * 2, [Fraction(1, 3), Fraction(2, 3)]
 def test_what_differs_between_two_runs_is_shown(laws: Any, block: Any, shown: str) -> None:
     runs = iter(zip(laws, ((0,), block), strict=True))
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         law, returned = next(runs)
         chance.draw(law, "token")
         return returned
@@ -190,7 +189,7 @@ def test_a_worker_is_not_spoiled_by_the_job_before() -> None:
 def test_numbers_of_an_ended_path_are_refused(models: Models) -> None:
     kept: list[Any] = []
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         p = target.next_token(())
         kept.append(p)
         return (chance.draw(p, "token"),)
@@ -223,7 +222,7 @@ def test_an_array_that_nobody_has_comes_again_and_one_that_is_kept_does_not(
 def test_a_first_call_is_compared_with_a_later_one(models: Models) -> None:
     calls: list[int] = []
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         calls.append(1)
         p = target.next_token(())
         if len(calls) == 1 and p[0] > Fraction(1, 4):
@@ -243,7 +242,7 @@ def test_a_first_call_is_compared_with_a_later_one(models: Models) -> None:
 def test_a_first_call_that_ends_its_process_is_told(models: Models) -> None:
     calls: list[int] = []
 
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         if not calls:
             os._exit(0)
         return (chance.draw(target.next_token(()), "token"),)
@@ -309,9 +308,7 @@ def test_a_call_can_be_sent(models: Models) -> None:
 def later(turns: Callable[[Model], bool]) -> Step:
     """Standard decoding that draws from p after a rejection, as soon as its turn has come."""
 
-    def step(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
+    def step(target, drafter, context, lookahead, chance):
         p, q = target.next_token(context), drafter.next_token(context)
         wrong, x = turns(target), chance.draw(q, "draft[0]")
         if chance.accept(min(Fraction(1), p[x] / q[x]), "accept[0]"):

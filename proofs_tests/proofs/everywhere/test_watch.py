@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from specref.algorithms import standard
-from specref.chance import Chance
 from specref.cli.proving import frames_of_rule
-from specref.models import Model
 from specref.proofs.everywhere import (
     NotForAllError,
     compare_everywhere,
@@ -25,19 +23,19 @@ from specref.proofs.everywhere.number import EXPECTED
 from specref.proofs.everywhere.proof import scouted
 from specref.proofs.everywhere.signs import contradiction, homogeneous
 from specref.proofs.everywhere.watch import Watch
-from specref.vocabulary import Tokens, Vocabulary
+from specref.vocabulary import Vocabulary
 
 NEAR = Fraction(9999, 10000)
 
 
-def endless(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+def endless(target, drafter, context, lookahead, chance):
     if target.next_token(context)[0] > NEAR:
         while True:
             pass
     return standard.step(target, drafter, context, lookahead, chance)
 
 
-def leaving(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+def leaving(target, drafter, context, lookahead, chance):
     if target.next_token(context)[0] > NEAR:
         sys.exit(0)
     return standard.step(target, drafter, context, lookahead, chance)
@@ -201,7 +199,7 @@ def test_factoring_elimination_and_homogeneous_forms_give_up() -> None:
 
 @pytest.mark.deep
 def test_a_rule_of_high_degree_is_decided_within_its_budget() -> None:
-    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    def step(target, drafter, context, lookahead, chance):
         p, q = target.next_token(context), drafter.next_token(context)
         if (p[0] * q[1]) ** 6 > Fraction(99, 100) ** 12:
             return (chance.draw(q, "x"),)
@@ -218,9 +216,7 @@ def test_a_rule_that_is_slow_at_each_call_keeps_the_budget_of_its_first_runs() -
     """Each call takes 20 ms of the processor: all paths at three rows would be a second."""
     calls = 0
 
-    def slow(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
+    def slow(target, drafter, context, lookahead, chance):
         nonlocal calls
         calls += 1
         ends = time.process_time() + 0.02
