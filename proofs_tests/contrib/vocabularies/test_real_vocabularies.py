@@ -32,9 +32,9 @@ from specref.contrib.vocabularies import (
     load_file,
     overlap,
 )
+from specref.contrib.vocabularies.command import vocabularies_markdown
 from specref.contrib.vocabularies.files import Published, Source, read_published
 from specref.contrib.vocabularies.formats import FORMATS, byte_level
-from specref.contrib.vocabularies.page import vocabularies_markdown
 from specref.contrib.vocabularies.tables import PRINTED, SHORTEST, measure, summarise, word_in
 from specref.contrib.vocabularies.tokenisers import TOKENISERS, round_trip
 from specref.theory import decompositions, spellings
@@ -322,8 +322,8 @@ def test_the_printed_share_of_mixtral_is_one_of_strings() -> None:
 
 @pytest.mark.deep
 def test_the_printed_figures_of_qwen2() -> None:
-    word = word_in(had("qwen2").by_string())
-    assert (word.spellings.count, word.spellings.forwards, word.missing) == (14, 16, ("llo",))
+    word, missing = word_in(had("qwen2").by_string())
+    assert (word.count, word.forwards, missing) == (14, 16, ("llo",))
     found = summarise(had("qwen2").by_string())
     assert (found.counts.quartiles, found.counts.least, found.counts.most) == (
         (7, 15, 56),

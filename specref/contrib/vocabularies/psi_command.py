@@ -27,26 +27,11 @@ from specref.vocabulary import Text, Vocabulary
 GUIDE, WIDTH = 4, 80
 
 
-@dataclass(frozen=True)
-class Spelled:
-    """The decompositions of a text, and the vocabulary they are over.
-
-    * `found`: Of the text; at least one.
-    * `vocabulary`: Its name, and how large it is.
-    * `identity`: "string" or "bytes".
-    """
-
-    found: Spellings
-    vocabulary: str
-    identity: str
-
-
-def psi_report(spelled: Spelled, nodes: int) -> RenderableType:
+def psi_report(found: Spellings, vocabulary: str, identity: str, nodes: int) -> RenderableType:
     """The figures, and the tree with up to `nodes` nodes; no tree if that is 0."""
-    found = spelled.found
-    unit = "characters" if spelled.identity == "string" else "bytes"
+    unit = "characters" if identity == "string" else "bytes"
     figures = [
-        f"{found.text!r} over {spelled.vocabulary}, by {spelled.identity}",
+        f"{found.text!r} over {vocabulary}, by {identity}",
         f"decompositions  {found.count:,} of {2 ** (len(found.text) - 1):,} cuts of "
         f"{len(found.text)} {unit}",
         f"n_max           {found.n_max:,}: the most tokens of one",
@@ -69,14 +54,13 @@ class Drawn:
         yield spelling_tree(self.found, self.nodes, options.max_width)
 
 
-def psi_record(spelled: Spelled, most: int) -> dict[str, object]:
+def psi_record(found: Spellings, vocabulary: str, identity: str, most: int) -> dict[str, object]:
     """A record with up to `most` decompositions, the longest tokens first."""
-    found = spelled.found
     listed = list(islice(listing(found), most))
     return {
         "text": _shown(found.text),
-        "identity": spelled.identity,
-        "vocabulary": spelled.vocabulary,
+        "identity": identity,
+        "vocabulary": vocabulary,
         "decompositions": found.count,
         "possible": 2 ** (len(found.text) - 1),
         "n_max": found.n_max,
@@ -206,10 +190,10 @@ def psi_command(
     except ValueError as error:
         hint = "" if by_bytes or tokens else " (by string; --bytes compares what tokens write)"
         raise ValueError(f"{error}{hint}") from None
-    spelled = Spelled(found, title, "bytes" if by_bytes else "string")
-    show(psi_report(spelled, nodes * tree), json_file)
+    told = found, title, "bytes" if by_bytes else "string"
+    show(psi_report(*told, nodes * tree), json_file)
     if json_file:
-        write_json(json_file, as_json(psi_record(spelled, nodes)))
+        write_json(json_file, as_json(psi_record(*told, nodes)))
     leave(HOLDS)
 
 

@@ -139,18 +139,14 @@ PRINTED = (
 
 
 @dataclass(frozen=True)
-class Word:
-    """The paper's example: a word, its spellings, and which of its pieces are no tokens."""
-
-    spellings: Spellings
-    missing: tuple[Text, ...]
-
-
-@dataclass(frozen=True)
 class Counted:
-    """Decompositions over one vocabulary: of the example, and of every token."""
+    """Decompositions over one vocabulary: of the paper's example, and of every token.
 
-    word: Word
+    * `missing`: The pieces of the example that are no tokens.
+    """
+
+    word: Spellings
+    missing: tuple[Text, ...]
     tokens: Decompositions
 
 
@@ -193,7 +189,7 @@ def measure(
     return Tables(had, overlaps, decompositions, trips or None)
 
 
-def word_in(vocabulary: Vocabulary, word: str = WORD) -> Word:
+def word_in(vocabulary: Vocabulary, word: str = WORD) -> tuple[Spellings, tuple[Text, ...]]:
     """The spellings of a word, and which of its pieces are no tokens.
 
     * raises `UntokenisableError`: There are none.
@@ -202,14 +198,14 @@ def word_in(vocabulary: Vocabulary, word: str = WORD) -> Word:
     found.check()
     cuts = ((i, j) for i in range(len(word)) for j in range(i + 1, len(word) + 1))
     pieces = sorted({word[i:j] for i, j in cuts} - vocabulary.ids.keys())
-    return Word(found, tuple(pieces))
+    return found, tuple(pieces)
 
 
 def _counted(vocabulary: RealVocabulary | NotRun) -> Counted | NotRun:
     if isinstance(vocabulary, NotRun):
         return vocabulary
     strings = vocabulary.by_string()
-    return Counted(word_in(strings), summarise(strings))
+    return Counted(*word_in(strings), summarise(strings))
 
 
 def _had(name: str, downloads: Sequence[str | Path]) -> RealVocabulary | NotRun:
