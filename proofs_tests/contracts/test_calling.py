@@ -25,9 +25,8 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, rows
 from specref.contracts.sampling import (
     Steps,
     batch_sizes,
-    generate_call,
+    call_of_models,
     read_tokens,
-    step_call,
     until_eos,
 )
 from specref.contracts.timeout import Deadline, HungError, user_code, within
@@ -353,7 +352,7 @@ def by_global(target: Any, drafter: Any, context: Any, lookahead: int) -> Any:
 @pytest.mark.parametrize("way", [by_rng, by_chance, by_global])
 def test_functions_of_models_get_what_they_take(way: Any) -> None:
     fixture = CHAIN_FIXTURES["wide"]
-    step, generate = step_call(way, fixture), generate_call(way, fixture, 9)
+    step, generate = call_of_models(way, fixture), call_of_models(way, fixture, 9)
     for call, number in ((step, 2), (generate, 9)):
         first, second = (call(fixture.places[1], np.random.default_rng(1)) for _ in range(2))
         assert first == second
@@ -363,7 +362,7 @@ def test_functions_of_models_get_what_they_take(way: Any) -> None:
 
 def test_a_step_of_the_reference_gives_blocks_of_every_place() -> None:
     fixture = CHAIN_FIXTURES["eos"].drafted()
-    place, blocks, first = Steps(step_call(standard.step, fixture), fixture, 3)(
+    place, blocks, first = Steps(call_of_models(standard.step, fixture), fixture, 3)(
         300, np.random.default_rng(1)
     )
     assert Counter(place.tolist()) == {0: 100, 1: 100, 2: 100}

@@ -132,8 +132,7 @@ class Verifier:
     ) -> Answer:
         """As `__call__`, for callers that run it within a deadline of their own."""
         step = self.capabilities.batch or max(1, len(batch))
-        parts = []
-        deadline = deadline or Deadline()
+        batch, deadline, parts = self.shaped(batch), deadline or Deadline(), []
         for start in range(0, len(batch), step):
             chunk = batch if len(batch) <= step else batch[start : start + step]
             own = None if coins is None else deepcopy(coins[start : start + step])
@@ -291,6 +290,7 @@ class Verifier:
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of one call: copies, since user code may change them; see `copies`."""
+        batch = self.shaped(batch)
         given = tuple(self._given(name, values) for name, values in batch.arguments.items())
         keywords = self.randomness(batch, rng, coins)
         if "lens" in self.keywords:

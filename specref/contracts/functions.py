@@ -19,11 +19,10 @@ from specref.contracts.sampling import (
     Sampler,
     Steps,
     batch_sizes,
+    call_of_models,
     check_end,
-    generate_call,
     giver,
     read_tokens,
-    step_call,
 )
 from specref.contracts.signature import parameters_of
 from specref.contracts.timeout import Deadline, user_code, within
@@ -96,7 +95,7 @@ class StepContract(ModelContract):
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
         """A sampler that calls the function once for each trial."""
-        call = step_call(subject.function, fixture)
+        call = call_of_models(subject.function, fixture)
         given = subject.timeout, subject.advance
         if isinstance(fixture, TwoVocabularies):  # a draft may be several tokens of the target
             return Steps(call, fixture, fixture.longest, *given)
@@ -107,7 +106,7 @@ class StepContract(ModelContract):
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
         """A sampler of texts of so many tokens, made of consecutive blocks."""
-        call = step_call(subject.function, fixture)
+        call = call_of_models(subject.function, fixture)
 
         def text(place: Place, rng: np.random.Generator) -> Tokens:
             found: Tokens = ()
@@ -147,7 +146,7 @@ class GenerateContract(ModelContract):
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Steps:
         """A sampler of the first tokens of texts."""
-        call = generate_call(subject.function, fixture, tokens)
+        call = call_of_models(subject.function, fixture, tokens)
         return Steps(call, fixture, tokens, subject.timeout, subject.advance)
 
 

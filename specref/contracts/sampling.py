@@ -64,28 +64,16 @@ def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
     return tuple(int(token) for token in tokens)
 
 
-def step_call(implementation: Callable[..., Any], fixture: Fixture) -> Call:
-    """(place, rng) -> a block, for a function of the contract ``step``."""
+def call_of_models(
+    implementation: Callable[..., Any], fixture: Fixture, tokens: int | None = None
+) -> Call:
+    """(place, rng) -> a text of so many tokens, or a block with the lookahead of the place."""
     models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
-    return lambda place, rng: give((*models, place.context, place.lookahead), rng)
+    return lambda place, rng: give((*models, place.context, tokens or place.lookahead), rng)
 
 
-def generate_call(implementation: Callable[..., Any], fixture: Fixture, tokens: int) -> Call:
-    """(place, rng) -> a text, for a function of the contract ``generate``."""
-    models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
-    return lambda place, rng: give((*models, place.context, tokens), rng)
-
-
-class Give(Protocol):
-    """(arguments, rng, more by name) -> what a function returns."""
-
-    def __call__(
-        self, arguments: tuple[Any, ...], rng: np.random.Generator, **more: Any
-    ) -> Any: ...
-
-
-def giver(implementation: Callable[..., Any]) -> Give:
-    """(arguments, rng) -> result of the function, called with `chance` or `rng`.
+def giver(implementation: Callable[..., Any]) -> Callable[..., Any]:
+    """(arguments, rng, more by name) -> result of the function, called with `chance` or `rng`.
 
     If it takes neither, the global generators are seeded.
     """

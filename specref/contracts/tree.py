@@ -1,7 +1,7 @@
 """The contract ``tree``: drafted trees of a batch in, blocks out."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -183,22 +183,7 @@ class TreeVerifier(Verifier):
     short_rows = ""  # trees differ in more than their number of nodes
 
     def shaped(self, batch: Batch) -> TreeBatch:
-        """A batch of trees; drafts without parents are chains."""
         return as_tree(batch)
-
-    def answer(
-        self,
-        batch: Batch,
-        rng: np.random.Generator,
-        coins: Coins | None = None,
-        deadline: Deadline | None = None,
-    ) -> Any:
-        return super().answer(as_tree(batch), rng, coins, deadline)
-
-    def arguments(
-        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return super().arguments(as_tree(batch), rng, coins)
 
 
 class TreeContract(BatchContract):

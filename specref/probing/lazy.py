@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partialmethod
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -192,8 +192,7 @@ class Lazy:
     def __add__(self, other: object) -> Any:
         return self._apply(np.add, other)
 
-    def __radd__(self, other: object) -> Any:
-        return self._apply(np.add, other)
+    __radd__ = __add__
 
     def __sub__(self, other: object) -> Any:
         return self._apply(np.subtract, other)
@@ -204,8 +203,7 @@ class Lazy:
     def __mul__(self, other: object) -> Any:
         return self._apply(np.multiply, other)
 
-    def __rmul__(self, other: object) -> Any:
-        return self._apply(np.multiply, other)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: object) -> Any:
         return self._apply(np.true_divide, other)
@@ -229,23 +227,12 @@ class Lazy:
 
     # NumPy calls these methods for arrays of objects.
 
-    def log(self) -> "Lazy":
-        return self.then(np.log)
-
-    def log2(self) -> "Lazy":
-        return self.then(np.log2)
-
-    def log1p(self) -> "Lazy":
-        return self.then(np.log1p)
-
-    def exp(self) -> "Lazy":
-        return self.then(np.exp)
-
-    def expm1(self) -> "Lazy":
-        return self.then(np.expm1)
-
-    def sqrt(self) -> "Lazy":
-        return self.then(np.sqrt)
+    log = partialmethod(then, np.log)
+    log2 = partialmethod(then, np.log2)
+    log1p = partialmethod(then, np.log1p)
+    exp = partialmethod(then, np.exp)
+    expm1 = partialmethod(then, np.expm1)
+    sqrt = partialmethod(then, np.sqrt)
 
     def __lt__(self, other: object) -> Any:
         return self._compare(other, operator.lt, lambda right: self.comparisons.less(self, right))
@@ -324,11 +311,7 @@ class Lazy:
             raise EscapedError(f"a number of {self.coin.call} is converted to an integer")
         return next((k for k in range(first, last) if self < k + 1), last)
 
-    def __floor__(self) -> int:
-        return int(self)
-
-    def floor(self) -> int:
-        return int(self)
+    __floor__ = floor = __int__
 
 
 def as_number(value: object) -> float | Fraction | None:

@@ -43,7 +43,7 @@ from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
 from specref.contracts.fixtures import CHAIN_FIXTURES, WITH, Fixture, Place
 from specref.contracts.functions import GenerateBatchContract, StepContract
-from specref.contracts.sampling import AFTER_EOS, Steps, step_call, until_end
+from specref.contracts.sampling import AFTER_EOS, Steps, call_of_models, until_end
 from specref.contracts.tree import TreeContract, TreeVerifier, draw_trees
 from specref.contracts.verify import VerifyContract
 from specref.models import as_float
@@ -254,7 +254,7 @@ def steps(judge: Judge) -> Outcome:
     """Each token of a block is an argmax of the target after what comes before it."""
     for name in CHAIN_FIXTURES:
         fixture = _with_later_places(judge.fixture(name))
-        call = step_call(judge.implementation, fixture)
+        call = call_of_models(judge.implementation, fixture)
         one = Steps(call, fixture, fixture.lookahead + 1, judge.timeout, drafted=True)
         place, drawn, _ = one(STEPS, judge.rng(f"greedy/{name}"))
         for index, block in zip(place.tolist(), drawn.tolist(), strict=True):
