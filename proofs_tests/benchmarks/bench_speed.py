@@ -13,7 +13,7 @@ import numpy as np
 from specref.contrib.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
 from specref.contrib.speed.latency import staircase
 from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
-from specref.contrib.speed.simulation import SpeedReport, compare_schedulers, simulate_speed
+from specref.contrib.speed.simulation import SpeedReport, compare_schedulers
 from specref.contrib.speed.traces import Classes, Source, Traces, constant
 from specref.report.palette import BLUE, GREEN, PALE, VERMILLION
 from specref.theory.goodput import allocation, best, first_decline, goodputs
@@ -47,8 +47,9 @@ def compared(source: Source, profile: Profile, trials: int) -> dict[str, SpeedRe
     price = 0.0
     for seed in (1, 2, 3):
         rng = np.random.default_rng(seed)
-        run = simulate_speed(source, Priced(price=price), profile, trials=200, rng=rng, **options)
-        price = run.goodput
+        priced = {"priced": Priced(price=price)}
+        found = compare_schedulers(source, priced, profile, trials=200, rng=rng, **options)
+        price = found["priced"].goodput
     rng = np.random.default_rng(4)
     return compare_schedulers(
         source, schedulers(price), profile, trials=trials, rng=rng, **options
@@ -101,10 +102,8 @@ def rate(source: Source, scheduler: Scheduler, batch: int) -> float:
     trials, times = RATED // (batch * STEPS), []
     for seed in (1, 2):
         rng, start = np.random.default_rng(seed), time.process_time()
-        profile = Profile(STAIRS)
-        simulate_speed(
-            source, scheduler, profile, batch=batch, steps=STEPS, trials=trials, rng=rng
-        )
+        sizes = {"batch": batch, "steps": STEPS, "trials": trials}
+        compare_schedulers(source, {"": scheduler}, Profile(STAIRS), rng=rng, **sizes)
         times.append(time.process_time() - start)
     return trials * batch * STEPS / min(times)
 

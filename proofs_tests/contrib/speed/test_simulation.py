@@ -18,7 +18,7 @@ from specref.contrib.speed import simulation as speed
 from specref.contrib.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
 from specref.contrib.speed.latency import optimal_policy, staircase
 from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
-from specref.contrib.speed.simulation import compare_schedulers, simulate_speed
+from specref.contrib.speed.simulation import SpeedReport, compare_schedulers
 from specref.contrib.speed.speedup import expected_block_length, walltime_improvement
 from specref.contrib.speed.traces import Classes, Traces, constant
 from specref.models import hashed_model
@@ -34,6 +34,10 @@ RATES = [0.9, 0.7, 0.5, 0.8]
 
 def rng(seed=1):
     return np.random.default_rng(seed)
+
+
+def simulated(source, scheduler, profile, **options) -> SpeedReport:
+    return compare_schedulers(source, {"": scheduler}, profile, **options)[""]
 
 
 def allowance(width, trials=TRIALS):
@@ -110,7 +114,7 @@ def test_verdicts_and_accepted_lengths_are_the_same_trace():
 
 
 def mean_tokens_are_right(source, lookahead, exact):
-    report = simulate_speed(source, Fixed(lookahead), FLAT, trials=TRIALS, rng=rng(2))
+    report = simulated(source, Fixed(lookahead), FLAT, trials=TRIALS, rng=rng(2))
     return abs(report.tokens_per_iteration - float(exact)) <= allowance(lookahead)
 
 
@@ -162,7 +166,7 @@ def test_goodput_of_a_scheduler_that_adapts():
         time += weights[i] * weights[j] * steps[2 + lengths[i] + lengths[j]]
     source = Classes([0.25, 0.75], [[float(r) for r in row] for row in rates])
     options = {"batch": 2, "trials": TRIALS, "rng": rng(4)}
-    report = simulate_speed(source, StopAtConfidence(0.6), Profile(steps), **options)
+    report = simulated(source, StopAtConfidence(0.6), Profile(steps), **options)
     assert abs(report.tokens / TRIALS - float(tokens)) <= allowance(4)
     assert abs(report.time / TRIALS - float(time)) <= allowance(4)
     assert abs(report.goodput - float(tokens / time)) < 6.2 * report.standard_error
@@ -178,7 +182,7 @@ def test_traces_of_real_iterations_meet_the_theory():
     source = Traces(blocks.counts - 1, lookahead=4)
     for lookahead in (2, 4):
         exact = expected_block_length(rates, lookahead)
-        report = simulate_speed(source, Fixed(lookahead), FLAT, trials=TRIALS, rng=rng(6))
+        report = simulated(source, Fixed(lookahead), FLAT, trials=TRIALS, rng=rng(6))
         assert abs(report.tokens_per_iteration - float(exact)) <= 2 * allowance(lookahead)
 
 
@@ -195,17 +199,17 @@ def test_best_in_the_long_run_is_not_best_in_each_pass():
 
 def test_standard_error_is_that_of_a_mean_where_time_is_constant():
     source = constant(0.5, 0.5)
-    report = simulate_speed(source, Fixed(2), Profile([0, 1, 1, 2]), trials=999, rng=rng(8))
+    report = simulated(source, Fixed(2), Profile([0, 1, 1, 2]), trials=999, rng=rng(8))
     tokens = np.minimum(source.draw((999, 1, 1), rng(8)).reach, 2) + 1
     assert report.standard_error == pytest.approx(tokens.std(ddof=1) / 2 / math.sqrt(999))
-    single = simulate_speed(source, Fixed(2), FLAT, trials=1, rng=rng())
+    single = simulated(source, Fixed(2), FLAT, trials=1, rng=rng())
     assert math.isnan(single.standard_error)
 
 
 def test_report_counts_everything_once():
     told = []
     options = {"batch": 2, "trials": 5, "steps": 3, "chunk": 7, "advance": told.append}
-    report = simulate_speed(constant(1.0, 0.0), Fixed(2), FLAT, rng=rng(), **options)
+    report = simulated(constant(1.0, 0.0), Fixed(2), FLAT, rng=rng(), **options)
     assert (sum(told), report.iterations, report.verified.sum()) == (30, 30, 30)
     assert report.tokens == 60
     assert report.tokens_per_iteration == report.verified_per_iteration == 2
@@ -220,15 +224,13 @@ def test_schedulers_are_compared_on_the_same_iterations():
     profile = Profile([float(t) for t in staircase(15, 4, base=1)])
     together = compare_schedulers(source, schedulers, profile, rng=rng(12), **options)
     for name, scheduler in schedulers.items():
-        alone = simulate_speed(source, scheduler, profile, rng=rng(12), **options)
+        alone = simulated(source, scheduler, profile, rng=rng(12), **options)
         assert (alone.tokens, alone.time) == (together[name].tokens, together[name].time)
 
 
 def run(source=None, scheduler=None, profile=None, **options):
     given_ = {"trials": 2, "rng": rng()} | options
-    return simulate_speed(
-        source or constant(0.5), scheduler or Fixed(1), profile or FLAT, **given_
-    )
+    return simulated(source or constant(0.5), scheduler or Fixed(1), profile or FLAT, **given_)
 
 
 @pytest.mark.parametrize(

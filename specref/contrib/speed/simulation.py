@@ -138,24 +138,6 @@ def longest_waits(verified: Integers) -> Integers:
 CHUNK = 1 << 16
 
 
-def simulate_speed(
-    source: Source,
-    scheduler: Scheduler,
-    profile: Profile,
-    *,
-    batch: int = 1,
-    trials: int,
-    steps: int = 1,
-    rng: np.random.Generator,
-    chunk: int = CHUNK,
-    advance: Callable[[int], None] = lambda iterations: None,
-) -> SpeedReport:
-    """Simulate one scheduler. Parameters and errors as `compare_schedulers`."""
-    schedulers = {"": scheduler}
-    sizes = {"batch": batch, "trials": trials, "steps": steps, "chunk": chunk}
-    return compare_schedulers(source, schedulers, profile, rng=rng, advance=advance, **sizes)[""]
-
-
 def compare_schedulers(
     source: Source,
     schedulers: Mapping[str, Scheduler],
