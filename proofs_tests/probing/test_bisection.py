@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from specref.probing.bisection import searched_cells
-from specref.probing.calls import CannotInterpretError
 from specref.probing.points import Point
 from specref.probing.probe import MAX_RUNS, probe
 from specref.probing.program import Program
+from specref.probing.source import CannotInterpretError
 
 rng = np.random.default_rng(1)
 

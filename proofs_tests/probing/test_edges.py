@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from specref.probing import edge_events
-from specref.probing.calls import Call
 from specref.probing.edges import ends, misbehaving
-from specref.probing.source import Request, torch_zero
+from specref.probing.source import Call, Request, torch_zero
 
 P = np.array([[0.0, 0.5, 0.5, 0.0], [0.0, 0.25, 0.25, 0.5]])
 Q = np.array([[0.5, 0.5, 0.0, 0.0]])

@@ -30,9 +30,9 @@ from specref.distributions import total_variation
 from specref.models import iid_model
 from specref.probing import edge_events, probe, probe_block, probe_verify
 from specref.probing.blocks import probe_trees
-from specref.probing.calls import EscapedError
 from specref.probing.probe import MAX_PATHS, MAX_RUNS
 from specref.probing.program import Program
+from specref.probing.source import EscapedError
 from specref.probing.tracing import traced_cells
 from specref.statistics.campaign.levels import total_variation_test
 from specref.vocabulary import Vocabulary

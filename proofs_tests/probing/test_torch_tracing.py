@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from specref.probing.calls import EscapedError  # noqa: E402
 from specref.probing.probe import probe  # noqa: E402
+from specref.probing.source import EscapedError  # noqa: E402
 from specref.probing.torch_tracing import OPERATIONS  # noqa: E402
 
 X = np.array([[0.5, 0.25, 2.0], [1.5, 0.75, 0.125]])

@@ -37,7 +37,7 @@ from specref.conformance.strata.table import (
 from specref.contracts.calling import TENSORS
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.verify import VerifyContract
-from specref.probing.calls import GIVEN
+from specref.probing.source import GIVEN
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 from specref.zoo import ALL
 

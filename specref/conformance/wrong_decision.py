@@ -20,8 +20,8 @@ from specref.chance import Chance, exact_distribution
 from specref.contracts.batch import TreeBatch
 from specref.contracts.tree_rules import GivenRows, read
 from specref.models import Model
-from specref.probing.calls import GIVEN, Decision
 from specref.probing.probe import Probed
+from specref.probing.source import GIVEN, Decision
 from specref.probing.tracing import Cell
 from specref.rules import DEFAULT, RULES
 from specref.vocabulary import Tokens

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from specref.probing.calls import CannotInterpretError
 from specref.probing.points import PROBES, Box, Point, Run
 from specref.probing.program import Outcome, Program
-from specref.probing.source import BOXES, READINGS, Given
+from specref.probing.source import BOXES, READINGS, CannotInterpretError, Given
 from specref.probing.tracing import Cell
 
 NARROW = 2.0**-45

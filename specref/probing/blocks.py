@@ -24,10 +24,9 @@ from specref.contracts.tree_rules import one_row
 from specref.distributions import total_variation
 from specref.laws import completed
 from specref.models import Model, as_float
-from specref.probing.calls import Call, CannotInterpretError
 from specref.probing.probe import MAX_RUNS, Probed, batch_program, probe_program, probe_verify
 from specref.probing.program import Program
-from specref.probing.source import Source
+from specref.probing.source import Call, CannotInterpretError, Source
 from specref.vocabulary import Tokens
 
 

@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 from specref.arrays import Floats
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
-from specref.probing.calls import Call, CannotInterpretError
 from specref.probing.probe import Probed, probe_program, verification_program
 from specref.probing.program import Failure, Outcome, Program
-from specref.probing.source import Given, Request
+from specref.probing.source import Call, CannotInterpretError, Given, Request
 from specref.probing.tracing import Cell
 from specref.vocabulary import Tokens
 

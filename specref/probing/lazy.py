@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from specref.probing.calls import Call, EscapedError
+from specref.probing.source import Call, EscapedError
 
 
 @dataclass(eq=False)

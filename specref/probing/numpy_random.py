@@ -15,14 +15,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from specref.probing.calls import CannotInterpretError, here, is_importing
 from specref.probing.source import (
     FLOAT32_BITS,
     FLOAT64_BITS,
     INVERSION_ZERO,
     ZIGGURAT_ZERO,
+    CannotInterpretError,
     current,
     current_source,
+    here,
+    is_importing,
 )
 
 MOST_BRANCHES = 1024

@@ -15,10 +15,9 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capabilities_of
 from specref.probing.bisection import ASSUMPTION, searched_cells
-from specref.probing.calls import Call, CannotInterpretError, EscapedError
+from specref.probing.points import once, repeated
 from specref.probing.program import Failure, Program, TorchImportedError
-from specref.probing.repeating import once, repeated
-from specref.probing.source import Source
+from specref.probing.source import Call, CannotInterpretError, EscapedError, Source
 from specref.probing.tracing import SEEDS, Cell, traced_cells
 from specref.vocabulary import Tokens
 

@@ -13,14 +13,16 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from specref.probing.calls import Call, CannotInterpretError, here
 from specref.probing.numpy_random import MOST_BRANCHES
 from specref.probing.source import (
     FLOAT32_BITS,
     FLOAT64_BITS,
     HALF_BITS,
+    Call,
+    CannotInterpretError,
     Numbers,
     Source,
+    here,
     torch_zero,
 )
 from specref.probing.torch_tracing import Memory, traced

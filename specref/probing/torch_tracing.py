@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from specref.probing.calls import EscapedError
 from specref.probing.lazy import Lazy, bounded
-from specref.probing.source import Numbers
+from specref.probing.source import EscapedError, Numbers
 
 
 def _best(pick: Callable[..., Any]) -> Callable[..., Any]:

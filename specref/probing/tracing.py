@@ -18,10 +18,21 @@ from typing import Any
 import numpy as np
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
-from specref.probing.calls import Call, CannotInterpretError, Decision, EscapedError, here
 from specref.probing.lazy import Coin, Comparisons, Lazy, quiet
 from specref.probing.program import Outcome, Program
-from specref.probing.source import READINGS, Given, Request, Source, counted, current
+from specref.probing.source import (
+    READINGS,
+    Call,
+    CannotInterpretError,
+    Decision,
+    EscapedError,
+    Given,
+    Request,
+    Source,
+    counted,
+    current,
+    here,
+)
 
 EARLY, LATE = 2.0**-30, 2.0**6
 NEARLY_CERTAIN = 2.0**-29

@@ -11,8 +11,8 @@ import numpy as np
 from specref.arrays import Floats, Ints
 from specref.coins import Coins
 from specref.contracts.timeout import TIMEOUT
-from specref.probing.calls import CannotInterpretError
 from specref.probing.numpy_random import is_intercepted
+from specref.probing.source import CannotInterpretError
 from specref.process.messages import batch_fields, coin_fields, read_blocks
 from specref.process.session import CLAIMS, Session
 

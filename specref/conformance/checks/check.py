@@ -18,8 +18,8 @@ from specref.contracts.contract import BatchContract, Contract, ModelContract
 from specref.contracts.errors import SITUATIONS, BrokenContractError, UntriedError
 from specref.contracts.table import CONTRACTS
 from specref.contracts.timeout import Deadline, HungError, described, within
+from specref.probing.points import drawn_elsewhere
 from specref.probing.probe import verification_program
-from specref.probing.repeating import drawn_elsewhere
 from specref.spoiled import KIT, SpoiledError, unspoiled
 from specref.tracebacks import traceback_lines
 
