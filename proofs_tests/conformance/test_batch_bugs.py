@@ -4,40 +4,22 @@ Statistical: the chi-square tests exclude the true bug with probability 1e-6 on 
 fixtures. Seeds are fixed.
 """
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.bugs.verifiers import last_row, verifying
 from specref import check
 from specref.conformance.batch_bugs import bugs_of_batches
 from specref.examples.correct import verify as correct
 
 
-def blocks(target_probs, draft_probs, draft_tokens, rng, bonus_row):
-    """Standard verification row by row; `bonus_row` says whose last row of p a row draws from."""
-    rows, most = draft_tokens.shape
-    lens = (draft_tokens >= 0).sum(axis=1)
-    tokens, counts = np.full((rows, most + 1), -1), np.zeros(rows, dtype=int)
-    for row in range(rows):
-        for i in range(lens[row]):
-            x, p = draft_tokens[row, i], target_probs[row, i]
-            q = np.arange(len(p)) == x if draft_probs is None else draft_probs[row, i]
-            if rng.random() * q[x] >= p[x]:
-                p = np.maximum(p - q, 0) if (p > q).any() else p
-                break
-            tokens[row, i], counts[row] = x, counts[row] + 1
-        else:
-            other = bonus_row(row, rows)
-            p = target_probs[other, lens[other]]
-        tokens[row, counts[row]] = rng.choice(len(p), p=p / p.sum())
-    return tokens, counts + 1
-
-
-def of_row_before(target_probs, draft_probs, draft_tokens, *, rng):
-    return blocks(target_probs, draft_probs, draft_tokens, rng, lambda row, rows: (row - 1) % rows)
-
-
-def of_row_after(target_probs, draft_probs, draft_tokens, *, rng):
-    return blocks(target_probs, draft_probs, draft_tokens, rng, lambda row, rows: (row + 1) % rows)
+def bonus_of_row(distance: int) -> Any:
+    """The bonus token of a row is drawn from the law of one so far before it."""
+    other = partial(np.roll, shift=distance, axis=0)
+    return verifying(bonus=lambda p, lens: other(last_row(p, lens)), rule=None)
 
 
 def hot_drafts(
@@ -71,7 +53,7 @@ def diagnosis(sampler, **options):
 
 @pytest.mark.deep
 def test_a_bonus_row_of_the_request_before_is_named() -> None:
-    found = diagnosis(of_row_before)
+    found = diagnosis(bonus_of_row(1))
     assert found.known
     assert found.candidates[0].ids == ("bonus-of-row-before",)
     assert found.candidates[0].log10_over_clean > 6
@@ -79,7 +61,7 @@ def test_a_bonus_row_of_the_request_before_is_named() -> None:
 
 @pytest.mark.deep
 def test_a_bonus_row_of_the_request_after_is_taken_for_no_other() -> None:
-    assert not diagnosis(of_row_after).known
+    assert not diagnosis(bonus_of_row(-1)).known
 
 
 @pytest.mark.deep

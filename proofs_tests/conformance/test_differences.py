@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.bugs.verifiers import LOOK_ALIKES, verifying
 from specref import check
-from specref.arrays import Floats, Ints
 from specref.conformance import suite
 from specref.conformance.differences import (
     as_number,
@@ -189,23 +189,9 @@ def test_a_failure_shows_it_in_text_and_json(found: Report) -> None:
     assert "q" not in lines[-1].replace("token", "")
 
 
-def never(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """A draw of the target, whatever was drafted."""
-    tokens = np.full((len(p), p.shape[1]), -1)
-    for row in range(len(p)):
-        tokens[row, 0] = rng.choice(p.shape[2], p=p[row, 0] / p[row, 0].sum())
-    return tokens, np.ones(len(p), dtype=np.int64)
-
-
-def without_bonus(
-    p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Right, but no more than the drafts is emitted."""
-    tokens, counts = correct(p, q, drafts, rng=rng)
-    lens = (drafts >= 0).sum(axis=1)
-    kept = np.where(lens > 0, np.minimum(counts, lens), counts)
-    tokens[np.arange(tokens.shape[1]) >= kept[:, None]] = -1
-    return tokens, kept
+never = verifying(accept=lambda u, p, q: u < 0, residual=lambda p, q, x: p, rule=None)
+"""A draw of the target, whatever was drafted."""
+without_bonus = LOOK_ALIKES["without bonus"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.bugs.verifiers import verifying
 from specref import check
 from specref.conformance.checks.check import RARE_EDGE
 from specref.conformance.report import NotPassedError
@@ -60,25 +61,10 @@ def mutating(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any
 
 
 def up_to(dtype: Any) -> Any:
-    """Accepts a draft iff u <= p/q, for uniforms of a format: at u = 0 also where p = 0."""
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        tokens = np.full((len(draft_tokens), draft_tokens.shape[1] + 1), -1)
-        for row, drafts in enumerate(draft_tokens):
-            p, last = target_probs[row], None
-            for i, x in enumerate(drafts[drafts >= 0]):
-                q = np.eye(p.shape[1])[x] if draft_probs is None else draft_probs[row, i]
-                if rng.random(dtype=dtype) <= p[i, x] / q[x]:
-                    tokens[row, i] = x
-                    continue
-                last = np.maximum(p[i] - q, 0)
-                break
-            kept = int((tokens[row] >= 0).sum())
-            weights = p[kept] if last is None or not last.any() else last
-            tokens[row, kept] = rng.choice(len(weights), p=weights / weights.sum())
-        return tokens, (tokens >= 0).sum(axis=1)
-
-    return verify
+    """Accepts a draft iff u q <= p, for uniforms of a format: at u = 0 also where p = 0."""
+    return verifying(
+        accept=lambda u, p, q: u * q <= p, uniforms=lambda rng, shape: rng.random(shape, dtype)
+    )
 
 
 CASES = {
