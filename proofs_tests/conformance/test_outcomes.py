@@ -16,6 +16,9 @@ import pytest
 
 from proofs_tests.helpers.bugs.verifiers import verifying
 from specref import check
+from specref.algorithms import autoregressive, standard
+from specref.algorithms.decoding import decode
+from specref.chance import Chance, Sampled
 from specref.conformance.checks.check import RARE_EDGE
 from specref.conformance.report import NotPassedError
 from specref.conformance.status import Finding, Status
@@ -27,14 +30,15 @@ from specref.conformance.summary import why_unnamed
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.sampling import AFTER_EOS
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.models import hashed_model
+from specref.models import Model, hashed_model
 from specref.report.kit import kit_junit, kit_record
 from specref.statistics import Campaign, TwoSample, Verdict, run, run_two_sample
 from specref.tracebacks import MOST_FRAMES, traceback_lines
-from specref.vocabulary import Vocabulary
+from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import MUTANTS
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
@@ -331,13 +335,93 @@ def test_a_generator_that_others_use_is_no_broken_contract() -> None:
     assert "does another thread draw" in result.message
 
 
-def plain(target: Any, rng: Any, text: Any, tokens: int) -> list[int]:
+# Steps and texts that go on after EOS: they fail, and are asked whether the adapter stops.
+
+IDS = ["joint/eos", "joint/exact", "iterations/eos", "end-to-end/eos"]
+
+
+def endless(model: Model) -> Model:
+    """The same laws, but nobody knows which token is EOS."""
+    return Model(Vocabulary(model.vocabulary.tokens), model.next_token)
+
+
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
+    return standard.step(endless(target), endless(drafter), context, lookahead, chance)
+
+
+def drawn(target: Model, drafter: Model, context: Tokens, lookahead: int, rng: Any) -> Tokens:
+    return step(target, drafter, context, lookahead, Sampled(rng))
+
+
+def generate(target: Model, drafter: Model, context: Tokens, tokens: int, rng: Any) -> Tokens:
+    models = endless(target), endless(drafter)
+    return decode(standard.step, *models, context, 2, tokens, Sampled(rng))
+
+
+def messages(implementation: Any, contract: str) -> dict[str, str]:
+    report = check(implementation, contract=contract, only=IDS, trials=1_000, blocking=False)
+    return {result.id: result.message for result in report.failures}
+
+
+@pytest.mark.deep(one_in=3)
+@pytest.mark.parametrize(
+    ("implementation", "contract", "ids"),
+    [
+        (step, "step", {"joint/exact", "joint/eos", "iterations/eos"}),
+        (drawn, "step", {"joint/eos", "iterations/eos"}),
+        (generate, "generate", {"end-to-end/eos"}),
+    ],
+)
+def test_tokens_after_eos_are_asked_about(
+    implementation: Any, contract: str, ids: set[str]
+) -> None:
+    found = messages(implementation, contract)
+    assert found.keys() == ids
+    assert all(message.endswith(AFTER_EOS) for message in found.values())
+
+
+@pytest.mark.deep
+def test_other_failures_are_not_put_down_to_it() -> None:
+    """The last token is impossible before EOS, too, or the law is wrong without it."""
+
+    def impossible(target: Any, drafter: Any, context: Any, lookahead: int, chance: Chance) -> Any:
+        block = step(target, drafter, context, lookahead, chance)
+        law = target.next_token(context)
+        return (next(x for x in range(len(law)) if not law[x]), *block[1:]) if 0 in law else block
+
+    def from_q(target: Any, drafter: Any, context: Any, lookahead: int, chance: Chance) -> Any:
+        return autoregressive.step(endless(drafter), drafter, context, lookahead, chance)
+
+    for implementation in (impossible, from_q):
+        found = messages(implementation, "step")
+        assert "joint/exact" in found
+        assert not any(AFTER_EOS in message for message in found.values())
+
+
+def test_a_block_that_is_too_long_is_asked_only_if_it_has_an_eos() -> None:
+    eos = CHAIN_FIXTURES["eos"].eos
+    with pytest.raises(BrokenContractError, match="does the adapter stop there"):
+        read_tokens((0, eos, 1, 1), 3, CHAIN_FIXTURES["eos"])
+    for raw, fixture in (
+        ((0, 1, 1, eos), CHAIN_FIXTURES["eos"]),
+        ((0, eos, 1, 1), CHAIN_FIXTURES["wide"]),
+    ):
+        with pytest.raises(BrokenContractError, match=r"expected 1 to 3$"):
+            read_tokens(raw, 3, fixture)
+
+
+def test_tokens_up_to_eos() -> None:
+    eos = CHAIN_FIXTURES["eos"].eos
+    assert eos is not None
+    assert until_end(CHAIN_FIXTURES["eos"], (0, eos, eos)) == (0, eos)
+    assert until_end(CHAIN_FIXTURES["eos"], (0, 1)) == (0, 1)
+    assert until_end(CHAIN_FIXTURES["wide"], (0, eos, 1)) == (0, eos, 1)
+
+
+def plain(target: Model, drafter: Any, context: Tokens, tokens: int, rng: Any) -> list[int]:
     """Draws tokens from the target alone, and does not look for EOS."""
-    text, start = list(text), len(text)
-    for _ in range(tokens):
-        p = np.asarray(target.next_token(tuple(text)), dtype=float)
-        text.append(int(rng.choice(len(p), p=p / p.sum())))
-    return text[start:]
+    model = endless(target)
+    return [*decode(autoregressive.step, model, model, context, 0, tokens, Sampled(rng))]
 
 
 def late_end(target: Any, block: list[int]) -> list[int]:
@@ -348,11 +432,11 @@ def late_end(target: Any, block: list[int]) -> list[int]:
 
 
 def late_text(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> list[int]:
-    return late_end(target, plain(target, rng, context, tokens))
+    return late_end(target, plain(target, drafter, context, tokens, rng))
 
 
 def late_step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> list[int]:
-    return late_end(target, plain(target, rng, context, lookahead + 1))
+    return late_end(target, plain(target, drafter, context, lookahead + 1, rng))
 
 
 ENDING = [one for one in (*STEP_STRATA, *TEXT_STRATA) if one.ends]
@@ -369,9 +453,6 @@ def test_tokens_after_eos_break_the_contract(stratum: Stratum[CallShape]) -> Non
 
 
 def test_an_exact_law_has_no_tokens_after_eos() -> None:
-    def always(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> list[int]:
-        return plain(target, rng, context, tokens)
-
-    report = check(always, contract="generate", only=["end-to-end/probed-ending"])
+    report = check(plain, contract="generate", only=["end-to-end/probed-ending"])
     assert report.finding == Finding.CONTRACT
     assert AFTER_EOS in report.results[0].message
