@@ -21,7 +21,6 @@ from torch import Tensor
 
 from proofs_tests.helpers.torch.models import shaped
 from proofs_tests.helpers.torch.paths import ChosenCoins, Law, Path
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.two_vocabularies import (
     EOS,
     TARGET,
@@ -40,8 +39,6 @@ from specref.torch_backend.drafters.mapped import MappedDrafter
 from specref.torch_backend.loop import Text
 from specref.torch_backend.verification import trees
 from specref.vocabulary import Tokens
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 PROMPTS: tuple[Tokens, ...] = ((0, 2), (1,))
 KINDS: Mapping[str, type[TwoVocabularies]] = MappingProxyType({"union": Union, "tli": Tli})

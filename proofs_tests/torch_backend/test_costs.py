@@ -17,11 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from proofs_tests.helpers.torch.laws import LAST, ragged_batch
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import RULES, batch, rows_of
 from specref.torch_backend import ROOT, Coins, verify, verify_tree
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
 @pytest.mark.deep

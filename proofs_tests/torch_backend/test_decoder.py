@@ -12,13 +12,10 @@ from torch import Tensor
 
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
 from proofs_tests.helpers.torch.models import gpt2
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import wrapped
 from specref.torch_backend import METHODS, Decoder, StandardDrafter, TokenVocabulary, generate
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.methods import DECLARING, DRAFTERS
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 SHAPE = {"temperature": 0.8, "top_k": 20, "top_p": 0.95}
 TEXTS: dict[str, Any] = {"max_new_tokens": 10, "lookahead": 3, "eos": [2]}

@@ -20,7 +20,6 @@ from transformers import PreTrainedModel
 
 from proofs_tests.helpers.torch.models import as_model, laws, shaped, small
 from proofs_tests.helpers.torch.paths import ChosenCoins, Generator, JointGenerator, Path
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.distributions import total_variation
 from specref.statistics import Campaign, Verdict
 from specref.torch_backend import (
@@ -39,8 +38,6 @@ from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.models.slotted import Slots
 from specref.torch_backend.randomness import ACCEPT, DRAFT
 from specref.vocabulary import Tokens, Vocabulary
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 PROMPT, EOS = (0, 1), 4
 SIZE, LENGTH, LOOKAHEAD = 5, 4, 2

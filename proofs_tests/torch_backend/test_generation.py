@@ -14,7 +14,6 @@ from torch import Tensor
 
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import (
     METHODS,
     Coins,
@@ -30,8 +29,6 @@ from specref.torch_backend import loop as loop_module
 from specref.torch_backend.loop import Text
 from specref.torch_backend.methods import DRAFTERS
 from specref.torch_backend.models.slotted import Slots
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
 @pytest.mark.deep(one_in=6)
@@ -256,24 +253,24 @@ def test_text_is_encoded() -> None:
     ("wrong", "message"),
     [
         ({"target": "a/model"}, "target = 'a/model': expected a causal language model"),
-        ({"drafter": 3}, "drafter = 3: expected a causal language model"),
-        ({"drafter": None}, "drafter is None: method 'standard' expects a model"),
-        ({"prompts": [[1], [2, 7]]}, r"prompts\[1\]\[1\] = 7: expected a token id below 7"),
+        ({"drafter": 3}, "drafter = 3: expected a causal language model of Transformers$"),
+        ({"drafter": None}, "drafter is None: method 'standard' expects a model$"),
+        ({"prompts": [[1], [2, 7]]}, r"prompts\[1\]\[1\] = 7: expected a token id below 7$"),
         ({"prompts": [[1], [1] * 60]}, r"prompts\[1\] has 60 tokens, .* at most 64 together"),
-        ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer"),
-        ({"seeds": [1]}, "seeds has 1 entries: expected 2"),
-        ({"method": "medusa"}, "method = 'medusa': expected one of standard, union, tli"),
-        ({"verification": "joint"}, "verification = 'joint': expected token or block"),
-        ({"lookahead": -1}, "lookahead = -1: expected an integer >= 0"),
-        ({"max_new_tokens": 0}, "max_new_tokens = 0: expected an integer >= 1"),
+        ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer of Trans"),
+        ({"seeds": [1]}, "seeds has 1 entries: expected 2, one for each prompt$"),
+        ({"method": "medusa"}, f"method = 'medusa': expected one of {', '.join(METHODS)}$"),
+        ({"verification": "joint"}, "verification = 'joint': expected token or block$"),
+        ({"lookahead": -1}, "lookahead = -1: expected an integer >= 0$"),
+        ({"max_new_tokens": 0}, "max_new_tokens = 0: expected an integer >= 1$"),
         ({"temperature": -0.5}, "temperature = -0.5"),
         ({"top_k": 0}, "top_k = 0"),
         ({"top_p": 1.5}, "top_p = 1.5"),
-        ({"eos": 7}, r"eos\[0\] = 7: expected a token id below 7"),
+        ({"eos": 7}, r"eos\[0\] = 7: expected a token id below 7$"),
     ],
 )
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
-    """Each argument is looked at; what is refused of it, `test_inputs` and others have."""
+    """Each argument is looked at; what else is refused of it, `test_methods` has."""
     given = arguments("standard") | {"prompts": [[1], [2]], "seeds": [1, 2], "max_new_tokens": 8}
     with pytest.raises((ValueError, TypeError), match=message):
         generate(**(given | wrong))

@@ -36,7 +36,6 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     words,
 )
 from proofs_tests.helpers.torch.models import gpt2, llama
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
 from specref.algorithms.lookahead import until_determined
 from specref.algorithms.text.push_forward import psi as psi_of_the_theory
@@ -48,8 +47,6 @@ from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.vocabulary import Vocabulary
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 SEEDS = range(12)
 

@@ -17,7 +17,6 @@ from torch.utils._pytree import tree_map_only
 from proofs_tests.helpers.torch.laws import ragged_batch
 from proofs_tests.helpers.torch.models import llama
 from proofs_tests.helpers.torch.pretend import CUDA, Generator, Pretender, placed
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import RULES, batch, rows_of
 from specref.torch_backend import (
     TreeModel,
@@ -31,8 +30,6 @@ from specref.torch_backend import (
     verify_tree,
 )
 from specref.torch_backend.verification.chains import NO_DRAFT
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 X, INDEX = torch.tensor([[0.25, 0.75], [0.5, 0.5]]), torch.tensor([[1], [0]])
 MISTAKES: Mapping[str, Callable[[Tensor], Any]] = MappingProxyType(

@@ -17,13 +17,10 @@ from torch.utils._pytree import tree_map_only
 from proofs_tests.helpers.torch.generations import arguments
 from proofs_tests.helpers.torch.pretend import Pretender, placed
 from proofs_tests.helpers.torch.pretend_events import Places
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import METHODS, generate
 from specref.torch_backend.loop import Loop
 from specref.torch_backend.models import configs, slotted
 from specref.torch_backend.verification import chains
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 ROWS = [[1, 2, 3, 4], [5], [3, 2, 6, 0, 1, 2, 4]]
 LOOKAHEAD = 3

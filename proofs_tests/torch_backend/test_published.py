@@ -15,7 +15,6 @@ from transformers import Gemma3Config, Gemma3ForConditionalGeneration, PreTraine
 from proofs_tests.helpers.torch.families import SIZES, WITHOUT_CROPS
 from proofs_tests.helpers.torch.generations import greedy, prompts
 from proofs_tests.helpers.torch.models import gpt2, llama
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
 from specref.torch_backend import (
     Generation,
@@ -25,8 +24,6 @@ from specref.torch_backend import (
     shape_logits,
 )
 from specref.torch_backend import generation as generation_module
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 TWO = ("union", "tli", "slem", "slrs")
 Pair = tuple[Callable[[], Any], Callable[[], Any]]

@@ -7,11 +7,8 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from proofs_tests.helpers.torch.generations import arguments, prompts
 from proofs_tests.helpers.torch.models import llama
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.theory import metrics
 from specref.torch_backend import Generation, Iteration, generate
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
 @pytest.mark.deep(one_in=3)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from proofs_tests.helpers.torch.laws import verified_laws
 from specref.torch_backend.drafters.drafts import Drafts
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.verification.chains import verify
@@ -18,7 +19,6 @@ from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 Target = Callable[[Sequence[int]], Tensor]
 Law = dict[tuple[int, ...], float]
 GRID, HALVINGS = 256, 27
-LAST = 1 - 2.0**-53
 
 
 def toy_vocabulary(*pieces: bytes, eos: bool = True) -> TokenVocabulary:
@@ -230,46 +230,15 @@ def _next_pieces(
 
 
 def block_law(target: Target, context: Sequence[int], path: Path) -> Law:
-    """The law of the block that `verify` makes of some drafts, its coins taken apart."""
+    """The law of the block that `verify` makes of some drafts."""
     drafts = [max(token, 0) for token in path.tokens]
     p = torch.stack([target([*context, *drafts[:i]]) for i in range(len(drafts) + 1)])
-    law: Law = {}
-    weight = 1.0
-    for n in range(len(drafts) + 1):
-        passes = 0.0 if n == len(drafts) else _pass(p, path, n)
-        if weight * (1 - passes) > 0:
-            for piece in pieces(lambda coin, n=n: _ends(p, path, n, coin)):  # type: ignore[misc]
-                block = (*path.tokens[:n], piece.outcome)
-                law[block] = law.get(block, 0.0) + weight * (1 - passes) * piece.width
-        weight *= passes
+    (law,) = verified_laws(_verified, p[None], path.laws[None], torch.tensor([path.tokens]))
     return law
 
 
-def _pass(p: Tensor, path: Path, n: int) -> float:
-    def outcomes(coin: Tensor) -> list[bool]:
-        accept = torch.zeros(len(coin), len(path.tokens), dtype=torch.float64)
-        accept[:, n] = coin
-        _, counts = _verified(p, path, accept, coin * 0)
-        return (counts > n + 1).tolist()
-
-    return sum(piece.width for piece in pieces(outcomes) if piece.outcome)
-
-
-def _ends(p: Tensor, path: Path, n: int, coin: Tensor) -> list[int]:
-    accept = torch.zeros(len(coin), len(path.tokens), dtype=torch.float64)
-    accept[:, n:] = LAST
-    tokens, _ = _verified(p, path, accept, coin)
-    return [row[n] for row in tokens.tolist()]
-
-
-def _verified(p: Tensor, path: Path, accept: Tensor, final: Tensor) -> tuple[Tensor, Tensor]:
-    rows = len(final)
-    return verify(
-        p.expand(rows, -1, -1),
-        path.laws.expand(rows, -1, -1),
-        torch.tensor([path.tokens] * rows),
-        coins=Coins(accept, final),
-    )
+def _verified(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins) -> tuple[Tensor, Tensor]:
+    return verify(p, q, tokens, coins=coins)
 
 
 def completed(

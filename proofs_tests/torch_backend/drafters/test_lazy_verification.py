@@ -23,15 +23,12 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     model_of,
     random_pair,
 )
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import row_coins
 from specref.torch_backend.drafters import settling
 from specref.torch_backend.drafters.lazy_verification import Decisions, LazyVerifier
 from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
 def proposals(patch: pytest.MonkeyPatch) -> list[list[tuple[int, float, float]]]:

@@ -17,12 +17,12 @@ from proofs_tests.helpers.torch.drafting import (
     TableModel,
     completed,
     distance,
-    pieces,
     softmax,
     table_law,
     tiny_llama,
     toy_vocabulary,
 )
+from proofs_tests.helpers.torch.laws import matched_laws
 from proofs_tests.helpers.torch.vocabularies import EXACT, KINDS, vocabulary
 from specref.torch_backend.drafters.slem import SlemDrafter, realigned
 from specref.torch_backend.models.cached import CachedModel
@@ -209,34 +209,15 @@ def reread(context: Sequence[int]) -> Tensor:
 
 
 def matching_law(p: Any, context: Sequence[int], proposed: Sequence[int]) -> Law:
-    """The law of the block that `verify_matching` makes of a proposal, from its coins."""
+    """The law of the block that `verify_matching` makes of a proposal."""
     laws = torch.stack([p([*context, *proposed[:i]]) for i in range(len(proposed) + 1)])
-    law: Law = {}
-    coins, weight = [0.5] * (len(proposed) + 1), 1.0
-    for n in range(len(proposed) + 1):
-        found = pieces(lambda coin, n=n: emitted(laws, proposed, coins, n, coin))  # type: ignore[misc]
-        for piece in found:
-            block = (*proposed[:n], piece.outcome)
-            law[block] = law.get(block, 0.0) + weight * piece.width
-        if n < len(proposed):
-            same = [piece for piece in found if piece.outcome == proposed[n]]
-            coins[n] = same[0].middle
-            weight *= sum(piece.width for piece in same)
-            law.pop((*proposed[:n], proposed[n]))
+    tokens = torch.tensor([proposed], dtype=torch.int64)
+    (law,) = matched_laws(matching, laws[None], None, tokens)
     return law
 
 
-def emitted(
-    laws: Tensor, proposed: Sequence[int], coins: list[float], n: int, coin: Tensor
-) -> list[int]:
-    rows = torch.tensor([coins] * len(coin), dtype=torch.float64)
-    rows[:, n] = coin
-    tokens, _ = verify_matching(
-        laws.expand(len(coin), -1, -1),
-        torch.tensor([proposed] * len(coin)).view(len(coin), -1),
-        coins=Coins(rows[:, :-1], rows[:, -1]),
-    )
-    return [row[n] for row in tokens.tolist()]
+def matching(p: Tensor, q: None, tokens: Tensor, coins: Coins) -> tuple[Tensor, Tensor]:
+    return verify_matching(p, tokens, coins=coins)
 
 
 def block_error(p: Any, context: Sequence[int], proposed: Sequence[int]) -> float:

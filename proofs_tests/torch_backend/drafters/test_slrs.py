@@ -34,7 +34,6 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     table,
     verified,
 )
-from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import (
     Generation,
 )
@@ -43,8 +42,6 @@ from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.validation import NO_DRAFT
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 
 def blocks(drafter: SlrsDrafter, lookahead: int) -> tuple[Law, int]:

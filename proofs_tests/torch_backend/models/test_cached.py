@@ -15,13 +15,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import Walk, error, plain
 from specref.torch_backend.models import cached
 from specref.torch_backend.models.cached import CachedModel, common_prefix
 from specref.torch_backend.models.slotted import Slots
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
+from specref.torch_backend.models.trees import TreeModel
 
 MARGIN = {torch.float32: 1e-4, torch.float64: 1e-10}
 
@@ -212,3 +210,30 @@ def test_slots_hold_each_row_in_order(steps: list[list[tuple[int, int]]], compac
         if layout is not None:
             for row, positions, new in zip(rows, layout.positions, tokens, strict=True):
                 assert positions[-len(new) :].tolist() == list(range(len(row)))[-len(new) :]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "rows is empty: expected at least one"),
+        ([[1], []], rf"rows\[1\] has 0 tokens: expected 1 to {POSITIONS}"),
+        ([[1] * (POSITIONS + 1)], rf"rows\[0\] has 65 tokens: expected 1 to {POSITIONS}"),
+        ([[1, 6, 7]], r"rows\[0\]\[2\] = 7: expected a token id below 7"),
+        ([[0], [0, -1]], r"rows\[1\]\[1\] = -1: expected a token id below 7"),
+    ],
+)
+def test_bad_rows_are_named(rows: list[list[int]], message: str) -> None:
+    for read in (CachedModel(llama()).logits, TreeModel(llama()).begin):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            read(rows)
+
+
+@pytest.mark.parametrize("kind", [CachedModel, TreeModel])
+def test_a_model_that_has_read_nothing_has_no_rows_to_drop(
+    kind: type[CachedModel | TreeModel],
+) -> None:
+    model = kind(llama())
+    model.select([])
+    with pytest.raises(IndexError):
+        model.select([0])
+    assert model.forwards == 0

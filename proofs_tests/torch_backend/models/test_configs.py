@@ -22,15 +22,12 @@ from proofs_tests.helpers.torch.families import (
     WINDOW,
     WITHOUT_CROPS,
 )
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import TreeWalk, Walk, error, plain
 from specref.torch_backend.models import slotted
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.models.configs import windows
 from specref.torch_backend.models.slotted import SlottedModel
 from specref.torch_backend.models.trees import TreeModel
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 EXACT, ROUNDING = 1e-10, 1e-4
 HALF = {torch.bfloat16: 2**-8, torch.float16: 2**-11}

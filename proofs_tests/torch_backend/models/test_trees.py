@@ -12,13 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.walks import TreeWalk, error, plain
 from specref.torch_backend.models import trees
 from specref.torch_backend.models.slotted import Slots, SlottedModel
 from specref.torch_backend.models.trees import Tree, TreeModel
-
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 EXACT = 1e-10
 

@@ -11,7 +11,6 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from proofs_tests.helpers.torch.laws import ragged_batch
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import batch, rows_of
 from specref.torch_backend import (
     NO_DRAFT,
@@ -23,7 +22,6 @@ from specref.torch_backend import (
     verify_tree,
 )
 
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 RULES: dict[str, Callable[..., Any]] = {
     "token": verify,
     "block": verify_block,

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import LAST, ragged_batch
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import (
     DRAFTER,
     EACH_RULE,
@@ -45,7 +44,6 @@ from specref.torch_backend import (
 )
 from specref.torch_backend.validation import NO_DRAFT
 
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 SIZE = 6
 
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from proofs_tests.helpers.bugs import trees as tree_bugs
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import Law
-from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import EACH_RULE, RULES
 from proofs_tests.helpers.torch.tree_laws import (
     Batch,
@@ -41,7 +40,6 @@ from specref.proofs.exact import completed
 from specref.torch_backend import Coins, verify_tree
 
 EXACT = 1e-12
-one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
 
 
