@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers.pages import contrast
 from proofs_tests.pages.pictures import PICTURES, files
 from proofs_tests.pages.pictures.choice import TREE, leaves, rules_of_the_tree
 from proofs_tests.pages.pictures.example import DRAFTER, TARGET

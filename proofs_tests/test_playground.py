@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers.pages import contrast
 from proofs_tests.helpers.playground import PAGE, SCRIPT, laws, node, shown, text_of
 from proofs_tests.pages.pictures.example import P, Q
 from proofs_tests.pages.pictures.svg import DARK, LIGHT

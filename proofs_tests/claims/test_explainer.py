@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.bugs import planted
-from proofs_tests.helpers.printed_tables import table
+from proofs_tests.helpers.published import table
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
 from specref.contrib.speed.speedup import (

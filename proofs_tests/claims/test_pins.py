@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.bugs import planted
-from proofs_tests.helpers.pins import PINS, models
+from proofs_tests.helpers.published import PINS, models
 from specref import is_lossless
 from specref.algorithms import standard
 from specref.distributions import total_variation

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from proofs_tests.helpers.printed_tables import TABLES, table
+from proofs_tests.helpers.published import TABLES, table
 from proofs_tests.pages import claims
 
 TASKS = ("chat", "code")

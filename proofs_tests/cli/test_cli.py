@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from proofs_tests.helpers.command import run
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits, run
 from specref.algorithms import standard
 from specref.cli import COMMANDS, group, main
 from specref.cli import proving as prove_module

@@ -18,8 +18,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from proofs_tests.helpers.command import run
-from proofs_tests.helpers.records import without_seconds
+from proofs_tests.helpers.command import run, without_seconds
 from specref.cli import cluster
 from specref.conformance.public import check
 from specref.examples.correct import verify as correct

@@ -5,8 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from proofs_tests.helpers.command import run
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits, run
 
 
 @pytest.fixture

@@ -12,10 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proofs_tests.helpers.command import run
-from proofs_tests.helpers.records import without_seconds
-from proofs_tests.helpers.schemas import assert_fits
-from proofs_tests.helpers.trees_page import CODE
+from proofs_tests.helpers.command import assert_fits, run, without_seconds
+from proofs_tests.helpers.published import TREE_VERIFIER
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import judging
 from specref.cli.targets import LoadTarget, find_targets
@@ -361,15 +359,17 @@ def test_every_text_is_counted(generates: str) -> None:
     assert drawn == [1] * 60
 
 
-NEVER_UPDATED = CODE.replace("rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]")
+NEVER_UPDATED = TREE_VERIFIER.replace(
+    "rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]"
+)
 COARSELY = ["--detect-tv", "0.3"]
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: Any) -> Path:
     monkeypatch.chdir(tmp_path)
-    assert NEVER_UPDATED != CODE
-    Path("right.py").write_text(CODE)
+    assert NEVER_UPDATED != TREE_VERIFIER
+    Path("right.py").write_text(TREE_VERIFIER)
     Path("wrong.py").write_text(NEVER_UPDATED)
     return tmp_path
 

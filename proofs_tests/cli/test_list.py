@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
 from specref.conformance.checks import CHECKS

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs_tests.helpers.command import run
+from proofs_tests.helpers.command import assert_fits, run
 from proofs_tests.helpers.programs import BUILDS, built, toy
-from proofs_tests.helpers.schemas import assert_fits
 from specref.cli.init import SUFFIXES, harness
 from specref.process import messages
 from specref.process.session import read_declaration

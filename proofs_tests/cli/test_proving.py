@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.command import run
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits, run
 from specref.cli import proving as module
 from specref.verification.dominance import Question
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.records import without_seconds
+from proofs_tests.helpers.command import without_seconds
 from specref.conformance import scheduling
 from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS, strata

@@ -1,10 +1,12 @@
-"""Laws of blocks, and the most that a rule for given drafts can accept."""
+"""Laws of blocks, the most that a rule for given drafts can accept, and what a step evaluates."""
 
 from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
 
+from specref import exact_distribution
+from specref.chance import Traced
 from specref.proofs import completed, output_distribution
 
 F = Fraction
@@ -39,3 +41,15 @@ def most(target, context, drafts):
             sums[rows[text], column] = weight
     gains = [-k for _, k, _ in choices]
     return -linprog(gains, A_eq=sums, b_eq=[float(w) for w in expected.values()]).fun
+
+
+def evaluations(step, case):
+    """How many tokens' psi, or paths' Q, are compared, in expectation."""
+
+    def program(chance):
+        traced = Traced(chance)
+        step(*case, traced)
+        sites = [asked.site for asked in traced.steps]
+        return sites.count("residual") + ("accept[0]" in sites)
+
+    return sum(count * weight for count, weight in exact_distribution(program).items())

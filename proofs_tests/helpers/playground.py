@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proofs_tests.helpers.chromium import dumped
+from proofs_tests.helpers.pages import dumped
 from proofs_tests.pages.console_blocks import ROOT
 
 PAGE, SCRIPT = ROOT / "docs" / "playground.html", ROOT / "docs" / "playground.js"

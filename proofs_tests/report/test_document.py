@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from proofs_tests.helpers.command import assert_fits
 from proofs_tests.helpers.pages import Page
-from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main, proving
 from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage, Status

@@ -20,10 +20,9 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from proofs_tests.helpers import chromium
-from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers import pages as chromium
 from proofs_tests.helpers.engines import LOSSY, engine, sampling
-from proofs_tests.helpers.pages import Page, measured
+from proofs_tests.helpers.pages import Page, contrast, measured
 from specref import check
 from specref.algorithms import standard
 from specref.cli import main

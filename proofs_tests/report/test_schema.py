@@ -16,8 +16,8 @@ import click
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.command import assert_fits, problems
 from proofs_tests.helpers.engines import LOSSY, engine, sampling
-from proofs_tests.helpers.schemas import assert_fits, problems
 from proofs_tests.pages import json_reports
 from specref import check
 from specref.cli import main

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from proofs_tests.helpers.torch.laws import LAST, ragged_batch
-from proofs_tests.helpers.torch.tree_batches import RULES, batch, rows_of
+from proofs_tests.helpers.torch.tree_laws import RULES, batch, rows_of
 from specref.torch_backend import ROOT, Coins, verify, verify_tree
 
 

@@ -20,12 +20,12 @@ from proofs_tests.helpers.torch.drafting import (
     toy_vocabulary,
 )
 from proofs_tests.helpers.torch.generations import prompts
-from proofs_tests.helpers.torch.lazy import FullPsi
-from proofs_tests.helpers.torch.lazy_pairs import (
+from proofs_tests.helpers.torch.lazy import (
     LETTERS,
     OVERLAPPING,
     PROMPT,
     TARGET,
+    FullPsi,
     Pair,
     few,
     lazy,

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map_only
 from proofs_tests.helpers.torch.laws import ragged_batch
 from proofs_tests.helpers.torch.models import llama
 from proofs_tests.helpers.torch.pretend import CUDA, Generator, Pretender, placed
-from proofs_tests.helpers.torch.tree_batches import RULES, batch, rows_of
+from proofs_tests.helpers.torch.tree_laws import RULES, batch, rows_of
 from specref.torch_backend import (
     TreeModel,
     draw,

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from proofs_tests.helpers.torch.generations import arguments
-from proofs_tests.helpers.torch.pretend import Pretender, placed
-from proofs_tests.helpers.torch.pretend_events import Places
+from proofs_tests.helpers.torch.pretend import Places, Pretender, placed
 from specref.torch_backend import METHODS, generate
 from specref.torch_backend.loop import Loop
 from specref.torch_backend.models import configs, slotted

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.benchmarks.lazy_slrs import STEPS, Asked, both, toys
-from proofs_tests.helpers.evaluations import evaluations
+from proofs_tests.helpers.blocks import evaluations
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import lazy_slrs, slrs
 from specref.algorithms.text.lazy_psi import Bounds, DraftTree, is_less

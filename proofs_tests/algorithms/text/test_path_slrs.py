@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_tests.helpers.evaluations import evaluations
+from proofs_tests.helpers.blocks import evaluations
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import path_slrs
 from specref.algorithms.text.path_kernels import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_tests.helpers.pins import PINS, models
+from proofs_tests.helpers.published import PINS, models
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
 from specref.algorithms.trees.k_seq import k_seq_law, smallest_rho

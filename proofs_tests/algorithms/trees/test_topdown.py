@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs.trees import BUGS
-from proofs_tests.helpers.pins import PINS, models
+from proofs_tests.helpers.published import PINS, models
 from proofs_tests.helpers.tree_cases import (
     BRANCHINGS,
     SMALL,

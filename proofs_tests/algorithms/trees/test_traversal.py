@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from scipy.optimize import linprog
 
-from proofs_tests.helpers.pins import models
+from proofs_tests.helpers.published import models
 from proofs_tests.helpers.tree_cases import (
     LESS,
     Case,

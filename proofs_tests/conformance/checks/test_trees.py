@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.trees_page import CODE
+from proofs_tests.helpers.published import TREE_VERIFIER
 from specref.adapters import IMPLEMENTATIONS, reference
 from specref.algorithms import traversal
 from specref.algorithms.trees import topdown
@@ -239,7 +239,7 @@ def test_mutants_are_lossy_at_some_place(entry: Ask) -> None:
 
 def sampler(*changes: tuple[str, str]) -> Ask:
     """The sampler of the docs, with changes."""
-    code = CODE
+    code = TREE_VERIFIER
     for old, new in changes:
         assert code.count(old) == 1
         code = code.replace(old, new)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits
 from specref.adapters.needs import NotInstalledError
 from specref.arrays import Floats
 from specref.cli import main

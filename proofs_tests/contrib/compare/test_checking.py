@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs_tests.contrib.compare.serving import PROMPTS, serving
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits
 from specref.cli import main
 from specref.contrib.compare import server as client
 from specref.contrib.compare.looking import texts_planned

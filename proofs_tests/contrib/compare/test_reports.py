@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.schemas import assert_fits, problems
+from proofs_tests.helpers.command import assert_fits, problems
 from specref.contrib.compare.checking import Checked, Looks
 from specref.contrib.compare.judging import compare
 from specref.contrib.compare.logprobs import Agreement

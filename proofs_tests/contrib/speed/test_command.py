@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits
 from specref.cli import main
 from specref.contrib.speed.command import speed_plan
 from specref.contrib.speed.speedup import walltime_improvement

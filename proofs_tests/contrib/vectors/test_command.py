@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import specref
-from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.command import assert_fits
 from proofs_tests.helpers.vectors.files import FILES, FOLDER
 from specref.cli import main
 from specref.contrib.vectors import publishing

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.tree import Tree
 
+from proofs_tests.helpers.command import assert_fits
 from proofs_tests.helpers.packages import without_packages
-from proofs_tests.helpers.schemas import assert_fits
 from specref import Vocabulary
 from specref.cli import main
 from specref.contrib.vocabularies.psi_command import listing, spelling_tree

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from proofs_tests.helpers.torch.lazy_pairs import PADDED, WAITING
+from proofs_tests.helpers.torch.lazy import PADDED, WAITING
 from specref.torch_backend.drafters import slrs
 from specref.torch_backend.drafters.lazy_verification import Decisions
 from specref.torch_backend.drafters.settling import Settling

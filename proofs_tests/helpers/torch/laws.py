@@ -124,6 +124,13 @@ def verified_laws(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -
     return [_law(*row) for row in zip(tokens.tolist(), accepts, ends, strict=True)]
 
 
+def block_laws(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -> list[Law]:
+    """The same of block verification, where the last success decides, whatever is before it."""
+    lasts = accept_chances(verify, p, q, tokens, others=LAST)
+    ends = token_ends(verify, p, q, tokens)
+    return [_law_by_lasts(*row) for row in zip(tokens.tolist(), lasts, ends, strict=True)]
+
+
 def matched_laws(verify: Verify, p: Tensor, q: None, tokens: Tensor) -> list[Law]:
     """The laws of the blocks of `verify_matching`: break points position by position."""
     rows, most = tokens.shape
@@ -160,16 +167,16 @@ def _samples(
 
 
 def accept_chances(
-    verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor
+    verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor, others: float = 0.0
 ) -> list[list[float]]:
-    """How likely draft i is accepted, if those before it are."""
+    """How likely draft i is accepted by its coin, if all other coins are `others`."""
     (rows, most), position = tokens.shape, torch.arange(tokens.shape[1])
     repeated = [None if t is None else t.repeat_interleave(most, 0) for t in (p, q, tokens)]
     here = torch.eye(most, dtype=torch.bool).repeat(rows, 1)
     final = torch.zeros(rows * most, dtype=torch.float64)
 
     def accepted(u: Tensor) -> Tensor:
-        accept = torch.where(here, u[:, None], 0.0)
+        accept = torch.where(here, u[:, None], others)
         _, counts = verify(*repeated, Coins(accept, final))
         return counts > position.repeat(rows) + 1
 
@@ -196,11 +203,29 @@ def token_ends(
 
 
 def _law(tokens: list[int], accepts: list[float], ends: list[list[float]]) -> Law:
+    drafts = _without_padding(tokens)
+    stops = [1 - accept for accept in accepts[: len(drafts)]] + [1.0]
+    return _spread(drafts, [prod(accepts[:kept]) * stop for kept, stop in enumerate(stops)], ends)
+
+
+def _law_by_lasts(tokens: list[int], lasts: list[float], ends: list[list[float]]) -> Law:
+    drafts = _without_padding(tokens)
+    lasts = [1.0, *lasts[: len(drafts)]]
+    chances = [
+        last * prod(1 - other for other in lasts[kept + 1 :]) for kept, last in enumerate(lasts)
+    ]
+    return _spread(drafts, chances, ends)
+
+
+def _without_padding(tokens: list[int]) -> list[int]:
+    return tokens[: tokens.index(NO_DRAFT)] if NO_DRAFT in tokens else tokens
+
+
+def _spread(drafts: list[int], chances: list[float], ends: list[list[float]]) -> Law:
+    """The law of blocks, of how likely each number of drafts is kept, and of each last token."""
     law: Law = {}
-    drafts = tokens[: tokens.index(NO_DRAFT)] if NO_DRAFT in tokens else tokens
-    for kept in range(len(drafts) + 1):
-        stops = 1 - accepts[kept] if kept < len(drafts) else 1.0
-        chance, start = prod(accepts[:kept]) * stops, 0.0
+    for kept, chance in enumerate(chances):
+        start = 0.0
         for token, end in enumerate(ends[kept] if chance else ()):
             if end > start:
                 law[(*drafts[:kept], token)] = chance * (end - start)

@@ -15,11 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from proofs_tests.helpers.torch.coins import FromUniforms
 from specref.distributions import Probabilities, corrected
-from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL
+from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, Coins
 from specref.torch_backend.validation import OUTSIDE
 from specref.vocabulary import Tokens
+
+
+class FromUniforms:
+    """What has `uniforms` has `row_coins`, too."""
+
+    def uniforms(self, seeds: Tensor, iteration: int, site: int, count: int) -> Tensor:
+        raise NotImplementedError
+
+    def row_coins(self, seeds: Tensor, iteration: int, lookahead: int) -> Coins:
+        accept = self.uniforms(seeds, iteration, ACCEPT, lookahead)
+        return Coins(accept, self.uniforms(seeds, iteration, FINAL, 1)[:, 0])
+
 
 Law: TypeAlias = Callable[[Tokens], Probabilities]
 IDLE, NEGLIGIBLE = 0.5, 1e-13

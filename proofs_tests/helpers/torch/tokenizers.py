@@ -1,9 +1,12 @@
-"""Small tokenisers of every kind, built from their parts: nothing is trained."""
+"""Small tokenizers of every kind, and their vocabularies."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 EOS, PAD, UNKNOWN = "<eos>", "<pad>", "<unk>"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -69,3 +72,19 @@ def word_piece() -> Any:
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(cleanup=True)
     return wrapped(backend, unk_token=UNKNOWN)
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "byte-level": byte_level,
+    "bytes": lambda: byte_level(merges=False),
+    "unigram": unigram,
+    "sentencepiece": lambda: unigram(space_first=True, fallback=True),
+    "wordpiece": word_piece,
+}
+
+
+EXACT = ["byte-level", "bytes", "unigram", "sentencepiece"]
+
+
+def vocabulary(kind: str) -> TokenVocabulary:
+    return TokenVocabulary.from_tokenizer(KINDS[kind]())

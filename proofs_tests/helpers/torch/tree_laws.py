@@ -1,19 +1,24 @@
-"""Batches of token trees, and the exact laws of their verification: thresholds, bisected."""
+"""Batches of token trees, some of them random, and the exact laws of their verification."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.laws import CELLS, LAST, Law, cells
+from proofs_tests.helpers.tree_cases import top_tree
+from specref import Vocabulary
+from specref.algorithms import traversal
+from specref.algorithms.trees import topdown
 from specref.algorithms.trees.topdown import Node, Tree
 from specref.chance import Sampled
 from specref.distributions import Probabilities, Probability
-from specref.models import Model
+from specref.models import Model, as_float, hashed_model
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.verification.trees import NO_NODE, ROOT
@@ -243,3 +248,38 @@ def pruned(tree: Tree, rng: np.random.Generator) -> Tree:
     """Without some of the youngest siblings."""
     few = tree[: rng.integers(len(tree) + 1)] if rng.random() < 0.3 else tree
     return tuple(Node(node.token, node.q, pruned(node.children, rng)) for node in few)
+
+
+RULES = {"topdown": topdown, "traversal": traversal}
+
+
+EACH_RULE = pytest.mark.parametrize("rule", RULES)
+
+
+TARGET, DRAFTER = (hashed_model(Vocabulary("abcdef"), key) for key in ("target", "drafter"))
+
+
+def random_tree(rng: np.random.Generator) -> Any:
+    """A tree of up to three depths, with or without replacement or the likeliest, pruned."""
+    branching = tuple(int(width) for width in rng.integers(1, 4, size=rng.integers(4)))
+    drafter, kind = as_float(DRAFTER), rng.integers(3)
+    if kind == 2:
+        return pruned(top_tree(drafter, (), branching), rng)
+    return pruned(topdown.draft(drafter, (), branching, Sampled(rng), replacement=bool(kind)), rng)
+
+
+@cache
+def batch(rows: int = 150) -> Batch:
+    """Ragged, in an order of nodes that is mixed."""
+    rng = np.random.default_rng(7)
+    target = as_float(TARGET)
+    return Batch(
+        [Row(target, (), random_tree(rng)) for _ in range(rows)],
+        lambda families: int(rng.integers(families)),
+    )
+
+
+def rows_of(given: Any, chosen: Any) -> Any:
+    if isinstance(given, Coins):
+        return Coins(*(None if one is None else one[chosen] for one in given))
+    return None if given is None else given[chosen]

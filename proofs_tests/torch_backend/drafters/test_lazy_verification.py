@@ -13,11 +13,11 @@ from torch import Tensor
 
 from proofs_tests.helpers.bugs.torch_lazy import BUGS, READING_BUGS, text_kept
 from proofs_tests.helpers.torch.drafting import softmax, table_law
-from proofs_tests.helpers.torch.lazy import FullPsi
-from proofs_tests.helpers.torch.lazy_pairs import (
+from proofs_tests.helpers.torch.lazy import (
     PADDED,
     PROMPT,
     WAITING,
+    FullPsi,
     Pair,
     few,
     model_of,

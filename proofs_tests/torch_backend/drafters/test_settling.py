@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import torch
 from torch import Tensor
 
-from proofs_tests.helpers.torch.lazy_pairs import PADDED, WAITING, Pair, random_pair
+from proofs_tests.helpers.torch.lazy import PADDED, WAITING, Pair, random_pair
 from specref.torch_backend.drafters import settling
 from specref.torch_backend.drafters.settling import Settling
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary

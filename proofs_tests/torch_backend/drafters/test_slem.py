@@ -23,7 +23,7 @@ from proofs_tests.helpers.torch.drafting import (
     toy_vocabulary,
 )
 from proofs_tests.helpers.torch.laws import matched_laws
-from proofs_tests.helpers.torch.vocabularies import EXACT, KINDS, vocabulary
+from proofs_tests.helpers.torch.tokenizers import EXACT, KINDS, vocabulary
 from specref.torch_backend.drafters.slem import SlemDrafter, realigned
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, Coins, uniforms

@@ -23,14 +23,20 @@ from proofs_tests.helpers.torch.drafting import (
     softmax,
     table_law,
 )
-from proofs_tests.helpers.torch.lazy import Choices, FullPsi, Law, Run, Tokens, law_of, runs
-from proofs_tests.helpers.torch.lazy_pairs import (
+from proofs_tests.helpers.torch.lazy import (
     DRAFTERS,
     LETTERS,
     PROMPT,
     TARGET,
+    Choices,
+    FullPsi,
+    Law,
+    Run,
+    Tokens,
+    law_of,
     lazy,
     model_of,
+    runs,
     table,
     verified,
 )

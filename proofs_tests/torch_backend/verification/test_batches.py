@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from proofs_tests.helpers.torch.laws import ragged_batch
-from proofs_tests.helpers.torch.tree_batches import batch, rows_of
+from proofs_tests.helpers.torch.tree_laws import batch, rows_of
 from specref.torch_backend import (
     NO_DRAFT,
     Coins,

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.bugs import torch_tree
-from proofs_tests.helpers.torch.block_laws import Verified, laws
 from proofs_tests.helpers.torch.laws import (
     LAST,
     Case,
     Law,
+    block_laws,
     drafted,
     outputs,
     ragged_batch,
@@ -42,6 +42,7 @@ from specref.torch_backend.verification.chains import OUTSIDE, Coins
 from specref.torch_backend.verification.trees import ROOT, verify_tree
 
 EXACT = 1e-12
+Verified = tuple[Tensor, Tensor]
 
 
 def judged(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins) -> Verified:
@@ -86,7 +87,7 @@ def _law_of(row: Any) -> Any:
 def differences(name: str, lookahead: int, few: int = 99) -> Iterator[str]:
     """Where blocks have another law than the algorithm, or their completion than the target."""
     where = list(pairs(name))[:few]
-    found = outputs(judged, laws, [drafts_of(name, pair, lookahead) for pair in where])
+    found = outputs(judged, block_laws, [drafts_of(name, pair, lookahead) for pair in where])
     for pair, law in zip(where, found, strict=True):
         right = right_law(name, pair, lookahead)
         if total_variation(law, right) > EXACT:
@@ -185,7 +186,9 @@ def test_pinned_lengths() -> None:
     q = p.flip(0)
     given = p.expand(4, 3, 2), q.expand(4, 2, 2), tokens
     expected = 0.0
-    for weight, law in zip(q[tokens].prod(dim=1).tolist(), laws(judged, *given), strict=True):
+    for weight, law in zip(
+        q[tokens].prod(dim=1).tolist(), block_laws(judged, *given), strict=True
+    ):
         expected += weight * sum((len(text) - 1) * chance for text, chance in law.items())
     assert expected == pytest.approx(11 / 9, abs=EXACT)
 
@@ -199,7 +202,7 @@ def test_one_draft_or_certain_drafts_are_verified_as_by_the_standard_rule(q_give
     found, right = judged(*given, one), chains.verify(*given, coins=one)
     assert all(map(torch.equal, found, right))
     certain = p[::12], None, tokens[::12]
-    pairs = zip(laws(judged, *certain), verified_laws(standard_rule, *certain), strict=True)
+    pairs = zip(block_laws(judged, *certain), verified_laws(standard_rule, *certain), strict=True)
     assert max(total_variation(*pair) for pair in pairs) < EXACT
 
 

@@ -18,8 +18,9 @@ from torch import Tensor
 from proofs_tests.helpers.bugs import trees as tree_bugs
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import Law
-from proofs_tests.helpers.torch.tree_batches import EACH_RULE, RULES
 from proofs_tests.helpers.torch.tree_laws import (
+    EACH_RULE,
+    RULES,
     Batch,
     Pick,
     Row,

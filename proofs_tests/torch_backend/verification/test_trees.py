@@ -16,18 +16,16 @@ from torch import Tensor
 
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import LAST, ragged_batch
-from proofs_tests.helpers.torch.tree_batches import (
+from proofs_tests.helpers.torch.tree_laws import (
     DRAFTER,
     EACH_RULE,
     RULES,
     TARGET,
-    batch,
-)
-from proofs_tests.helpers.torch.tree_laws import (
     Batch,
     Flat,
     Row,
     Tossed,
+    batch,
     breadth_first,
     depth_first,
     pruned,

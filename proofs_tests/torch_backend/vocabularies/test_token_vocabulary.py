@@ -16,12 +16,14 @@ from transformers import AutoTokenizer, ByT5Tokenizer
 from proofs_tests.helpers.torch.drafting import toy_vocabulary
 from proofs_tests.helpers.torch.tokenizers import (
     EOS,
+    EXACT,
+    KINDS,
     UNKNOWN,
     byte_level,
     unigram,
+    vocabulary,
     wrapped,
 )
-from proofs_tests.helpers.torch.vocabularies import EXACT, KINDS, vocabulary
 from specref.torch_backend.drafters.mapped import inverse
 from specref.torch_backend.vocabularies.contexts import Reader, opening, read
 from specref.torch_backend.vocabularies.spelling import strings_by_id

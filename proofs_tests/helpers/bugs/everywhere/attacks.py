@@ -1,4 +1,4 @@
-"""Lossy rules that were written in order to be called proved."""
+"""Lossy rules that were written in order to be called proved; names say by what they hide."""
 
 import contextlib
 import copy
@@ -8,10 +8,9 @@ import random
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +28,10 @@ from specref.zoo.parts.standard import Position, speculative
 HUGE, EDGE = 2**127 - 1, Fraction(1, 1000)
 
 
-@dataclass(frozen=True)
-class Attack:
-    """A rule, how it hides, and what comes of it: a verdict, or the name of an error."""
+class Attack(NamedTuple):
+    """A rule, and what comes of it: a verdict, or ``error``."""
 
     step: Step
-    hides: str
     comes: str
 
 
@@ -232,137 +229,79 @@ def tall(at: Position) -> Any:
 
 
 ATTACKS = {
-    "hidden exceptions": Attack(
-        first_token(hidden_exceptions), "catches what a comparison raises", "lossy"
-    ),
-    "conversion": Attack(first_token(converted), "converts, and catches the error", "error"),
-    "text": Attack(first_token(parsed), "reads the number from its text", "error"),
-    "dictionary": Attack(first_token(looked_up), "looks a number up", "error"),
-    "logarithm": Attack(first_token(lambda p: math.log(p[0]) > -0.01), "a logarithm", "error"),
-    "sorting": Attack(first_token(lambda p: sorted(p)[1] > Fraction(999, 1000)), "sorts", "lossy"),
+    "hidden exceptions": Attack(first_token(hidden_exceptions), "lossy"),
+    "conversion": Attack(first_token(converted), "error"),
+    "text": Attack(first_token(parsed), "error"),
+    "dictionary": Attack(first_token(looked_up), "error"),
+    "logarithm": Attack(first_token(lambda p: math.log(p[0]) > -0.01), "error"),
+    "sorting": Attack(first_token(lambda p: sorted(p)[1] > Fraction(999, 1000)), "lossy"),
     "order": Attack(
-        first_token(lambda p: np.argsort(p)[0] == 1 and p[1] < Fraction(1, 1000)),
-        "compares inside of NumPy",
-        "lossy",
+        first_token(lambda p: np.argsort(p)[0] == 1 and p[1] < Fraction(1, 1000)), "lossy"
     ),
-    "huge coefficient": Attack(
-        bonus_from_q(lambda at: HUGE * at.p[0] == 1),
-        "acts where 2^127 - 1 times a number is 1",
-        "lossy",
-    ),
+    "huge coefficient": Attack(bonus_from_q(lambda at: HUGE * at.p[0] == 1), "lossy"),
     "multiple of a prime": Attack(
-        over_accepting(lambda at: HUGE * (at.p[0] - at.q[0]) > HUGE * Fraction(99, 100)),
-        "differences that are 0 modulo a known prime",
-        "lossy",
+        over_accepting(lambda at: HUGE * (at.p[0] - at.q[0]) > HUGE * Fraction(99, 100)), "lossy"
     ),
-    "degree 8": Attack(over_accepting(tall), "eighth powers", "lossy"),
-    "circle": Attack(
-        bonus_from_q(lambda at: at.p[0] ** 2 + at.q[0] ** 2 == 1), "on a circle only", "open"
-    ),
-    "curve": Attack(
-        bonus_from_q(lambda at: at.p[0] * at.q[1] == at.p[1] * at.q[0] ** 2),
-        "on a curve only",
-        "lossy",
-    ),
+    "degree 8": Attack(over_accepting(tall), "lossy"),
+    "circle": Attack(bonus_from_q(lambda at: at.p[0] ** 2 + at.q[0] ** 2 == 1), "open"),
+    "curve": Attack(bonus_from_q(lambda at: at.p[0] * at.q[1] == at.p[1] * at.q[0] ** 2), "lossy"),
     "point": Attack(
         bonus_from_q(
             lambda at: at.p[0] == Fraction(1, 3) and at.q[0] == Fraction(2, 7) and at.p[1] > 0
         ),
-        "at one pair of rows only",
         "lossy",
     ),
-    "second token": Attack(compensated, "right in the first token, on p = q wrong after", "lossy"),
-    "division": Attack(vectorised, "divides by a q that may be 0, of another token", "lossy"),
-    "longer block": Attack(longer_block, "a block longer than lookahead + 1", "lossy"),
-    "every other call": Attack(Alternating(), "counts its calls", "error"),
-    "millionth call": Attack(Counting(), "counts its calls to a million", "proved"),
-    "own randomness": Attack(by_itself, "draws from another source than chance", "error"),
+    "second token": Attack(compensated, "lossy"),
+    "division": Attack(vectorised, "lossy"),
+    "longer block": Attack(longer_block, "lossy"),
+    "every other call": Attack(Alternating(), "error"),
+    "millionth call": Attack(Counting(), "proved"),
+    "own randomness": Attack(by_itself, "error"),
     "kind of number": Attack(
         first_token(lambda p: isinstance(p[0], Fraction) and p[0] > Fraction(9999, 10_000)),
-        "asks whether it is given Fractions",
         "proved",
     ),
-    "hidden kind": Attack(
-        hidden(lambda p: Fraction(p[0]) > Fraction(9999, 10_000)),
-        "makes a Fraction of the number, and catches the error",
-        "proved",
-    ),
+    "hidden kind": Attack(hidden(lambda p: Fraction(p[0]) > Fraction(9999, 10_000)), "proved"),
     "kind after a rejection": Attack(
         speculative(
             recover=lambda at: at.p if isinstance(at.p[0], Fraction) else corrected(at.p, at.q)
         ),
-        "asks for the kind of number on some paths",
         "error",
     ),
-    "kind of chance": Attack(for_enumeration, "asks whether it is proved for all rows", "error"),
-    "copy": Attack(
-        first_token(lambda p: copy.deepcopy(p)[0] > Fraction(99, 100)), "compares a copy", "lossy"
-    ),
+    "kind of chance": Attack(for_enumeration, "error"),
+    "copy": Attack(first_token(lambda p: copy.deepcopy(p)[0] > Fraction(99, 100)), "lossy"),
     "pickle": Attack(
-        hidden(lambda p: pickle.loads(pickle.dumps(p))[0] > Fraction(99, 100)),
-        "compares what it has pickled",
-        "error",
+        hidden(lambda p: pickle.loads(pickle.dumps(p))[0] > Fraction(99, 100)), "error"
     ),
-    "complex number": Attack(
-        first_token(lambda p: p[0] == 0.5 + 0j), "asks for equality with a complex number", "lossy"
-    ),
-    "decimal": Attack(
-        first_token(lambda p: p[0] > Decimal("0.999")), "compares with a decimal", "lossy"
-    ),
-    "truth value": Attack(
-        first_token(lambda p: p[1] == np.bool_(True)), "compares with a truth value", "lossy"
-    ),
-    "own kind of number": Attack(
-        hidden(lambda p: p[0] == Third()), "compares with a number of its own", "error"
-    ),
-    "hidden float": Attack(
-        hidden(lambda p: p[0] * 1.0 > 0.99),
-        "multiplies by a float, and catches the error",
-        "error",
-    ),
-    "hidden attribute": Attack(
-        hidden(lambda p: p[0].real > Fraction(99, 100)),
-        "asks for the real part, and catches the error",
-        "error",
-    ),
-    "hidden weights": Attack(
-        float_weights, "asks chance with floats, and catches the error", "error"
-    ),
-    "message": Attack(by_message, "reads the number from the message of an error", "error"),
+    "complex number": Attack(first_token(lambda p: p[0] == 0.5 + 0j), "lossy"),
+    "decimal": Attack(first_token(lambda p: p[0] > Decimal("0.999")), "lossy"),
+    "truth value": Attack(first_token(lambda p: p[1] == np.bool_(True)), "lossy"),
+    "own kind of number": Attack(hidden(lambda p: p[0] == Third()), "error"),
+    "hidden float": Attack(hidden(lambda p: p[0] * 1.0 > 0.99), "error"),
+    "hidden attribute": Attack(hidden(lambda p: p[0].real > Fraction(99, 100)), "error"),
+    "hidden weights": Attack(float_weights, "error"),
+    "message": Attack(by_message, "error"),
     "text by the project": Attack(
-        hidden(lambda p: Fraction(shown([p[0]]).strip("<>")) > Fraction(9999, 10_000)),
-        "has the number written by a function of the project",
-        "error",
+        hidden(lambda p: Fraction(shown([p[0]]).strip("<>")) > Fraction(9999, 10_000)), "error"
     ),
     "hidden value": Attack(
-        first_token(lambda p: getattr(p[0], "value", p[0]) > Fraction(9999, 10_000)),
-        "reads the sample behind the number",
-        "proved",
+        first_token(lambda p: getattr(p[0], "value", p[0]) > Fraction(9999, 10_000)), "proved"
     ),
-    "exit": Attack(first_token(leaving), "ends the program with exit code 0", "error"),
-    "past the checks": Attack(unchecked, "asks chance for weights of a sum above 1", "error"),
+    "exit": Attack(first_token(leaving), "error"),
+    "past the checks": Attack(unchecked, "error"),
     "known prime": Attack(
-        first_token(lambda p: PRIME * p[0] > PRIME * Fraction(9999, 10_000)),
-        "differences that are 0 modulo the prime of seed 0",
-        "proved",
+        first_token(lambda p: PRIME * p[0] > PRIME * Fraction(9999, 10_000)), "proved"
     ),
     "isolated point": Attack(
         bonus_from_q(
             lambda at: (at.p[0] - Fraction(1, 3)) ** 2 + (at.q[0] - Fraction(2, 7)) ** 2 <= 0
         ),
-        "where a sum of squares is 0",
         "lossy",
     ),
-    "tiny number": Attack(
-        first_token(lambda p: 0 < p[0] < Fraction(1, 2**200)), "acts below 2^-200", "lossy"
-    ),
+    "tiny number": Attack(first_token(lambda p: 0 < p[0] < Fraction(1, 2**200)), "lossy"),
     "search": Attack(
-        first_token(lambda p: np.searchsorted(np.array([EDGE, EDGE + EDGE]), p[1]) == 1),
-        "searches inside of NumPy",
-        "lossy",
+        first_token(lambda p: np.searchsorted(np.array([EDGE, EDGE + EDGE]), p[1]) == 1), "lossy"
     ),
-    "four rows": Attack(
-        over_accepting(far_apart), "a condition on four rows, of degree 3", "lossy"
-    ),
-    "larger vocabulary": Attack(first_token(lambda p: len(p) > 20), "is wrong above 20", "proved"),
+    "four rows": Attack(over_accepting(far_apart), "lossy"),
+    "larger vocabulary": Attack(first_token(lambda p: len(p) > 20), "proved"),
 }
