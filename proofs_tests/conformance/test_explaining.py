@@ -21,8 +21,6 @@ from specref.conformance.public import check
 from specref.conformance.report import Interrupted
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import diagnosed, prepare
-from specref.contracts.capabilities import capabilities_of
-from specref.contracts.contract import Subject
 from specref.contracts.table import contract_named
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -37,9 +35,9 @@ def few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CALLS", 150)
 
 
-def explained(verify: Callable[..., Any], **claims: Any) -> str:
-    judge, _ = prepare(verify, CheckOptions(claims=claims))
-    return depends_on_others(judge)
+def judge_of(function: Callable[..., Any], contract: str = "verify", **claims: Any) -> Judge:
+    named = contract_named(contract)
+    return prepare(function, CheckOptions(contract=named, claims=claims, detect_tv=0.15))[0]
 
 
 def committing(least: Callable[[Ints], int], *, redraw: bool) -> Callable[..., Any]:
@@ -73,12 +71,14 @@ def stream(rng: Any) -> Any:
 @pytest.mark.usefixtures("few_calls")
 @pytest.mark.parametrize("redraw", [True, False])
 def test_a_decision_for_the_whole_batch_is_told(redraw: bool) -> None:
-    assert explained(committing(min, redraw=redraw)).startswith(VERDICTS)
+    assert depends_on_others(judge_of(committing(min, redraw=redraw))).startswith(VERDICTS)
 
 
 @pytest.mark.usefixtures("few_calls")
 def test_rows_that_read_those_of_others_are_told_so() -> None:
-    assert explained(BUGS["q of the row before"](), one_hot=False).startswith(LAWS)
+    assert depends_on_others(judge_of(BUGS["q of the row before"](), one_hot=False)).startswith(
+        LAWS
+    )
 
 
 OTHERS = ("rows share uniforms", "pairs of rows share noise", "lenient")
@@ -90,8 +90,8 @@ OTHERS = ("rows share uniforms", "pairs of rows share noise", "lenient")
     "verify", [clean, row_by_row, *(BUGS[name]() for name in OTHERS)], ids=["", "rows", *OTHERS]
 )
 def test_neither_right_rows_nor_other_bugs_are_explained_by_other_rows(verify: Any) -> None:
-    assert explained(verify) == ""
-    assert explained(verify, batch=1) == ""
+    assert depends_on_others(judge_of(verify)) == ""
+    assert depends_on_others(judge_of(verify, batch=1)) == ""
 
 
 @pytest.mark.deep
@@ -130,11 +130,6 @@ def loop(seen: Callable[[list[int]], list[int]]) -> Loop:
     return generate
 
 
-def explained_by_contexts(loop: Loop, contract: str = "generate") -> str:
-    judge, _ = prepare(loop, CheckOptions(contract=contract_named(contract)))
-    return asked_elsewhere(judge)
-
-
 CONTEXT_BUGS = {
     "stale token": (lambda text: [*text[:-1], text[-2]], 0),
     "missing token": (lambda text: [*text[:-2], text[-1]], -1),
@@ -147,7 +142,7 @@ CONTEXT_BUGS = {
 @pytest.mark.parametrize("bug", CONTEXT_BUGS)
 def test_the_context_that_was_asked_about_instead_is_told(bug: str) -> None:
     seen, longer = CONTEXT_BUGS[bug]
-    said = explained_by_contexts(loop(seen))
+    said = asked_elsewhere(judge_of(loop(seen), "generate"))
     words = " the target was never asked about "
     position, own = said.split(words)[0].split(" after ")
     other = said.split(", but about ")[1].split(";")[0]
@@ -179,8 +174,8 @@ def test_loops_that_look_where_they_should_are_not_told_so(
 
         return generate
 
-    assert explained_by_contexts(speculative(0)) == ""
-    assert explained_by_contexts(speculative(1)) == ""
+    assert asked_elsewhere(judge_of(speculative(0), "generate")) == ""
+    assert asked_elsewhere(judge_of(speculative(1), "generate")) == ""
 
     def kept(target: Model, drafter: Model, context: Tokens, tokens: int, rng: Any) -> list[int]:
         rows: dict[Tokens, Any] = {}
@@ -192,19 +187,19 @@ def test_loops_that_look_where_they_should_are_not_told_so(
             text.append(int(rng.choice(len(row), p=row / row.sum())))
         return text[len(context) :]
 
-    assert explained_by_contexts(kept) == ""
+    assert asked_elsewhere(judge_of(kept, "generate")) == ""
 
     def raises(*arguments: Any, rng: Any) -> Any:
         raise RuntimeError
 
-    assert explained_by_contexts(raises) == ""
+    assert asked_elsewhere(judge_of(raises, "generate")) == ""
 
 
 def test_steps_and_drafters_are_watched_too() -> None:
     def step(target: Model, drafter: Model, context: Tokens, lookahead: int, rng: Any) -> Tokens:
         return standard.step(target, drafter, context[:-1], lookahead, Sampled(rng))
 
-    said = explained_by_contexts(step, "step")
+    said = asked_elsewhere(judge_of(step, "step"))
     assert said.startswith("for the token at position 0 after (1,) the target was never asked ")
 
     def drafting(back: int) -> Loop:
@@ -217,8 +212,8 @@ def test_steps_and_drafters_are_watched_too() -> None:
 
         return draft
 
-    assert explained_by_contexts(drafting(0), "drafter") == ""
-    said = explained_by_contexts(drafting(1), "drafter")
+    assert asked_elsewhere(judge_of(drafting(0), "drafter")) == ""
+    said = asked_elsewhere(judge_of(drafting(1), "drafter"))
     assert said.startswith("for the token at position 3 after ")
     assert " the drafter was never asked about " in said
 
@@ -252,17 +247,12 @@ def test_it_explains_the_first_failure_alone_and_is_no_verdict() -> None:
             text.append(int(rng.choice(len(rows[key]), p=rows[key] / rows[key].sum())))
         return text[len(context) :]
 
-    assert "never asked about" in explained_by_contexts(unasked)
+    assert "never asked about" in asked_elsewhere(judge_of(unasked, "generate"))
     assert check(unasked, **asked).exit_code == 0
 
 
 ONLY = ["joint/wide", "joint/eos"]
 LOSSY = BUGS["residual is p"]
-
-
-def judge_of(verify: Any) -> Judge:
-    subject = Subject(verify, capabilities_of(verify))
-    return Judge(subject, CheckOptions(detect_tv=0.15), checks=20)
 
 
 def facts(results: Any) -> list[tuple[Any, ...]]:

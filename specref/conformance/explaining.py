@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import cycle, islice
 from types import FrameType
 from typing import Any
 
@@ -28,7 +28,7 @@ from specref.conformance.wrong_decision import WrongDecision, short
 from specref.contracts.batch import Batch
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.fixtures import CHAIN_FIXTURES, Place
 from specref.contracts.functions import (
     BatchCaller,
     DrafterContract,
@@ -114,8 +114,7 @@ def beside(kind: str, rows: int, p: Floats, q: Floats, rng: np.random.Generator)
         REJECTED[0]: (low, high),
         REJECTED[1]: (high, low),
     }[kind]
-    target, draft = (np.tile(law, (rows, n, 1)) for law, n in ((other_p, 1), (other_q, 1)))
-    target, draft = target.repeat(DRAFTS + 1, axis=1), draft.repeat(DRAFTS, axis=1)
+    target, draft = np.tile(other_p, (rows, DRAFTS + 1, 1)), np.tile(other_q, (rows, DRAFTS, 1))
     target[rows // 2], draft[rows // 2] = p, q
     uniforms = rng.random((rows, DRAFTS, 1))
     drafts = (uniforms > draft.cumsum(axis=2)).sum(axis=2).clip(max=SIZE - 1)
@@ -238,33 +237,24 @@ def asked_elsewhere(judge: Judge) -> str:
 def watching(judge: Judge) -> Iterator[Seen]:
     """Calls on fixtures, each with models of its own."""
     give, rng = giver(judge.implementation), judge.rng("watched")
-    fixtures = [judge.fixture(name) for name in CHAIN_FIXTURES]
+    fixtures = map(judge.fixture, CHAIN_FIXTURES)
     places = [(fixture, place) for fixture in fixtures for place in fixture.places]
-    for number in range(WATCHED_CALLS):
-        fixture, place = places[number % len(places)]
+    for fixture, place in islice(cycle(places), WATCHED_CALLS):
         target, drafter = (Watched(as_float(m)) for m in (fixture.target, fixture.drafter))
+        who, model, contexts = "target", target, [place.context]
         if isinstance(judge.contract, DrafterContract):
             drafts, _ = give((drafter, place.context, LOOKAHEAD), rng)
-            yield seen_of("drafter", fixture, place.context, drafts, drafter)
-            continue
-        if isinstance(judge.contract, GenerateBatchContract):
-            contexts, own = (
-                [one.context for one in fixture.places],
-                replace(fixture, target=target),
-            )
+            who, model, texts = "drafter", drafter, [drafts]
+        elif isinstance(judge.contract, GenerateBatchContract):
+            contexts = [one.context for one in fixture.places]
+            own = replace(fixture, target=target)
             texts = BatchCaller(judge.implementation)(own, contexts, LENGTH, rng)
-            for context, text in zip(contexts, texts, strict=True):
-                yield seen_of("target", fixture, context, text, target)
-            continue
-        asked = LENGTH if isinstance(judge.contract, GenerateContract) else place.lookahead
-        text = give((target, drafter, place.context, asked), rng)
-        yield seen_of("target", fixture, place.context, text, target)
-
-
-def seen_of(who: str, fixture: Fixture, context: Tokens, raw: Any, model: Watched) -> Seen:
-    """What a call has returned, and asked about."""
-    text = until_end(fixture, tuple(np.asarray(raw, dtype=np.int64).tolist()))
-    return Seen(who, context, text, tuple(model.asked))
+        else:
+            asked = LENGTH if isinstance(judge.contract, GenerateContract) else place.lookahead
+            texts = [give((target, drafter, place.context, asked), rng)]
+        for context, raw in zip(contexts, texts, strict=True):
+            text = until_end(fixture, tuple(np.asarray(raw, dtype=np.int64).tolist()))
+            yield Seen(who, context, text, tuple(model.asked))
 
 
 Counts = Mapping[Place, Counter[Tokens]]

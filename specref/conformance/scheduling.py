@@ -79,14 +79,9 @@ class Clock:
     """
 
     def __init__(self, seconds: float | None, asked: Sequence[Check], contract: Contract) -> None:
-        statistical = [one.statistical and one.is_for(contract) for one in asked]
-        drawing = [
-            one.stage in DRAWING and draws for one, draws in zip(asked, statistical, strict=True)
-        ]
-        self.weights = [
-            one.weight * draws
-            for one, draws in zip(asked, drawing if any(drawing) else statistical, strict=True)
-        ]
+        statistical = [one for one in asked if one.statistical and one.is_for(contract)]
+        drawing = [one for one in statistical if one.stage in DRAWING] or statistical
+        self.weights = [one.weight * (one in drawing) for one in asked]
         self.seconds, self.left = seconds, seconds or 0.0
         self.given: tuple[float, float] | None = None
 

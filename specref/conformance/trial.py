@@ -146,21 +146,16 @@ def declared_case(
 
 
 def tallied(blocks: Ints) -> Counter[Tokens]:
-    """How often each block occurs."""
-    rows, times = _counted(blocks)
+    """How often each block occurs; in the order of blocks."""
+    base, width = int(blocks.max(initial=0)) + 2, blocks.shape[1]
+    if base**width > LARGEST_CODE:
+        rows, times = np.unique(blocks, axis=0, return_counts=True)
+    else:  # numbers are sorted much faster than rows, in the same order
+        digits = base ** np.arange(width)[::-1]
+        codes, times = np.unique((blocks + 1) @ digits, return_counts=True)
+        rows = codes[:, None] // digits % base - 1
     pairs = zip(rows.tolist(), times.tolist(), strict=True)
     return Counter({tuple(x for x in row if x >= 0): count for row, count in pairs})
-
-
-def _counted(blocks: Ints) -> tuple[Ints, Ints]:
-    """The different blocks, in order, and how often each occurs."""
-    base = int(blocks.max(initial=0)) + 2
-    if base ** blocks.shape[1] > LARGEST_CODE:
-        return np.unique(blocks, axis=0, return_counts=True)
-    # Numbers are sorted much faster than rows, in the same order.
-    digits = base ** np.arange(blocks.shape[1])[::-1]
-    codes, times = np.unique((blocks + 1) @ digits, return_counts=True)
-    return codes[:, None] // digits % base - 1, times
 
 
 @dataclass
