@@ -2,7 +2,7 @@
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specref import __version__
@@ -10,12 +10,13 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import as_number
 from specref.conformance.options import CheckOptions
-from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
+from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted, grouped
 from specref.conformance.summary import (
     ASSERTED,
     FAILURE,
     PASS,
     Summary,
+    few,
     in_short,
     summarize,
     wrapped,
@@ -122,12 +123,12 @@ class Report:
     @property
     def tracebacks(self) -> Mapping[str, tuple[str, ...]]:
         """{ids of checks: the traceback of what the implementation raised there, in the first}."""
-        found: dict[tuple[str, ...], list[CheckResult]] = {}
-        for result in self.results:
-            if lines := result.traceback:
-                frames = [line for line in lines if line.startswith('  File "')]
-                place = (*frames, lines[-1].split(":")[0])
-                found.setdefault(place, []).append(result)
+
+        def place(lines: Sequence[str]) -> tuple[str, ...]:
+            frames = (line for line in lines if line.startswith('  File "'))
+            return (*frames, lines[-1].split(":")[0])
+
+        found = grouped((place(one.traceback), one) for one in self.results if one.traceback)
         return {", ".join(x.id for x in each): each[0].traceback for each in found.values()}
 
     @property
@@ -311,10 +312,7 @@ class Report:
 
     def _untried(self) -> str:
         """What was not tried, and why; empty if there is nothing."""
-        told = (
-            "; ".join(some[:FEW]) + f" and {len(some) - FEW} more" * (len(some) > FEW) + f" ({why}"
-            for why, some in self.untried_by_reason.items()
-        )
+        told = (f"{few(some, FEW, '; ')} ({why}" for why, some in self.untried_by_reason.items())
         return f"not tried: {', '.join(told)}" if self.not_tried else ""
 
     def _verdict(self) -> str:
@@ -346,8 +344,7 @@ class Report:
             left = (one for one in self.results if one.status == status and not one.not_tried)
             ids = [result.id for result in left]
             if ids:
-                more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-                return f"{status} {', '.join(ids[:3])}{more}"
+                return f"{status} {few(ids, 3)}"
         if self.law_not_reached:
             limit = f"{self.options.time_limit:g} s"
             return f"no distribution was compared within {limit}: give it more time"
@@ -478,14 +475,6 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join([*self.heading, "", *self.answer])
-
-
-def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """{first: all that come second with it}."""
-    found: dict[str, list[str]] = {}
-    for first, second in pairs:
-        found.setdefault(first, []).append(second)
-    return {first: tuple(several) for first, several in found.items()}
 
 
 class NotPassedError(AssertionError):

@@ -8,7 +8,10 @@ from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 
 class Status(StrEnum):
@@ -147,6 +150,14 @@ def counted(results: Iterable[CheckResult]) -> dict[str, int]:
     """The number of results with each of the seven statuses."""
     counts = Counter(str(result.status) for result in results)
     return {str(status): counts[str(status)] for status in Status}
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, tuple[Item, ...]]:
+    """{first: all that come second with it}."""
+    found: dict[Key, list[Item]] = {}
+    for first, second in pairs:
+        found.setdefault(first, []).append(second)
+    return {first: tuple(several) for first, several in found.items()}
 
 
 def drafts_of(id_: str) -> int:

@@ -31,6 +31,7 @@ from specref.conformance.status import (
     Status,
     blocker,
     drafts_of,
+    grouped,
     settled_by,
 )
 from specref.conformance.time_limit import EXPLAINED, LateError, TimeLimit, at_most
@@ -288,10 +289,8 @@ def explanation_in_time(result: CheckResult, judge: Judge) -> str:
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
     """Warnings of edges of random numbers that are too rare to be failures, one for each call."""
     rare = [r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED]
-    same: dict[str, list[CheckResult]] = {}
-    for result in rare:
-        call = result.message.partition(" = ")[0].rpartition(": ")[2]
-        same.setdefault(call, []).append(result)
+    # Of a message "ID: CALL = NUMBER: …" the call.
+    same = grouped((r.message.partition(" = ")[0].rpartition(": ")[2], r) for r in rare)
     return tuple(
         f"{', '.join(one.id for one in some)}: {some[0].message}" for some in same.values()
     )

@@ -23,6 +23,7 @@ from specref.conformance.status import (
     Status,
     address_of_bug,
     address_of_finding,
+    grouped,
     published,
 )
 from specref.conformance.strata.laws import ORDINARY
@@ -653,12 +654,9 @@ def _also(report: "Report", shown: CheckResult | None) -> Iterator[str]:
     ]
     for kind, names in told:
         if names:
-            more = f" and {len(names) - 9} more" * (len(names) > 9)
-            yield from wrapped(f"{kind:11}{', '.join(names[:9])}{more}", " " * 11)
-    same: dict[str, list[str]] = {}
-    for one in left:
-        if one not in laws:
-            same.setdefault(f"{one.finding}: {one.message}", []).append(one.id)
+            yield from wrapped(f"{kind:11}{few(names, 9)}", " " * 11)
+    others = (one for one in left if one not in laws)
+    same = grouped((f"{one.finding}: {one.message}", one.id) for one in others)
     for said, ids in list(same.items())[:FEW]:
         yield from wrapped(_cut(f"{', '.join(ids[:3])}{' …' * (len(ids) > 3)}: {said}", SHORT))
     if len(same) > FEW:
@@ -672,8 +670,7 @@ def _name(one: CheckResult) -> str:
 def _untried(report: "Report") -> Iterator[str]:
     said = list(report.untried_by_reason.items())
     for number, (why, some) in enumerate(said[:LEFT_OUT]):
-        more = f" and {len(some) - LEFT_OUT} more" * (len(some) > LEFT_OUT)
-        told = f"{'; '.join(some[:LEFT_OUT])}{more} ({why}"
+        told = f"{few(some, LEFT_OUT, '; ')} ({why}"
         yield from wrapped(told, taken=0 if number else 11)
     if len(said) > LEFT_OUT:
         yield f"and {len(said) - LEFT_OUT} more reasons: -v lists them"
@@ -792,6 +789,12 @@ def _claimed(value: Any) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def few(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """So many names, and the number of the others."""
+    more = f" and {len(names) - most} more" * (len(names) > most)
+    return f"{between.join(names[:most])}{more}"
 
 
 def wrapped(text: str, later: str = INDENT, taken: int = 0) -> list[str]:
