@@ -203,26 +203,17 @@ without_bonus = LOOK_ALIKES["without bonus"]
     ],
 )
 def test_the_verdict_says_what_never_happened(sampler: Any, said: str) -> None:
-    """Not only where it passes: 2,000 trials are too few for that."""
-    report = check(sampler, only=["joint/wide"], trials=2_000)
+    """Not only where it passes: 2,000 trials are too few for that.
+
+    Campaigns over texts hide nothing of it: these are longer than the lookahead in any case.
+    """
+    report = check(sampler, only=["joint/wide", "iterations/wide"], trials=2_000)
     assert report.verdict.endswith(said)
     assert report.verdict.startswith("INCONCLUSIVE")
     assert bool(report.never) == bool(said)
-    lengths = report.results[0].evidence["lengths"]
-    assert sum(lengths.values()) == 1_500  # one of the four places has no drafts
-
-
-@pytest.mark.parametrize(
-    ("sampler", "said"),
-    [(never, "had a second token"), (without_bonus, "ended in a bonus token"), (correct, "")],
-)
-def test_campaigns_over_texts_hide_nothing_of_that(sampler: Any, said: str) -> None:
-    """Their texts are longer than the lookahead, whatever iterations emit."""
-    report = check(sampler, only=["joint/wide", "iterations/wide"], trials=2_000)
-    _, texts = report.results
-    assert (texts.evidence["lengths"], texts.evidence["hits"]["bonus"] > 0) == ({}, True)
-    assert said in report.never
-    assert bool(report.never) == bool(said)
+    blocks, texts = (one.evidence for one in report.results)
+    assert sum(blocks["lengths"].values()) == 1_500  # one of the four places has no drafts
+    assert (texts["lengths"], texts["hits"]["bonus"] > 0) == ({}, True)
 
 
 def test_what_does_not_apply_is_counted_and_listed() -> None:

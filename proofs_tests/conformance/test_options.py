@@ -33,11 +33,18 @@ OPTIONS = CheckOptions()
         ({"timeout": 0}, "timeout = 0: expected a positive number of seconds, or None"),
         ({"timeout": nan}, "timeout = nan: expected a positive number of seconds, or None"),
         ({"trials": 0}, "trials = 0: expected at least 1"),
+        ({"time_limit": 3.0, "seconds": 4.0}, "time_limit = 3, seconds = 4: expected one"),
+        ({"time_limit": -1.0}, "time_limit = -1.0: expected a positive number"),
+        ({"time_limit": 3.0, "trials": 10}, "time_limit = 3, trials = 10: expected one"),
     ],
 )
 def test_bad_options_are_named(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         replace(OPTIONS, **changed)
+
+
+def test_a_time_limit_is_what_seconds_are() -> None:
+    assert CheckOptions(time_limit=3.0).seconds == 3.0
 
 
 def test_patience_is_the_former_name_of_timeout() -> None:

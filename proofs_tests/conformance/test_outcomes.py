@@ -34,12 +34,10 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.models import Model, hashed_model
+from specref.models import Model
 from specref.report.kit import kit_junit, kit_record
-from specref.statistics import Campaign, TwoSample, Verdict, run, run_two_sample
 from specref.tracebacks import MOST_FRAMES, traceback_lines
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo import MUTANTS
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -206,34 +204,6 @@ def test_a_broken_contract_is_not_sent_to_the_known_bugs() -> None:
     assert report.finding == Finding.CONTRACT
     assert any(one.message.startswith("blocked by") for one in report.results)
     assert why_unnamed(report) == ""
-
-
-ABC = Vocabulary("abc")
-TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
-
-
-def test_a_campaign_keeps_the_traceback_and_is_no_pass() -> None:
-    campaign = Campaign(eps=None, seed=1)
-    campaign.case(TARGET, DRAFTER, mutants=MUTANTS)
-
-    def draw(name: str, trials: int, rng: Any) -> Any:
-        return helper(np.zeros((trials, 1)))
-
-    report = run(campaign, draw, budget=1_000, seed=1)
-    assert "in helper" in (report.stopped or "")
-    assert "\n      File" in str(report)
-    assert report.verdict == Verdict.INCONCLUSIVE
-    assert not report
-
-
-def test_reports_of_campaigns_are_true_only_if_certified() -> None:
-    def fair(trials: int, rng: Any) -> Any:
-        return rng.integers(0, 2, (trials, 1))
-
-    certified = run_two_sample(TwoSample(), fair, fair, budget=40_000, seed=1)
-    assert certified.verdict == Verdict.LOSSLESS_WITHIN_EPS
-    assert certified
-    assert not run_two_sample(TwoSample(eps=None), fair, fair, budget=1_000, seed=1)
 
 
 SLOW = """

@@ -172,15 +172,3 @@ def test_nothing_is_set_in_another_thread() -> None:
     thread.start()
     thread.join()
     assert found == ["went on"]
-
-
-def test_seconds_and_a_limit_are_one_thing() -> None:
-    assert CheckOptions(time_limit=3.0).seconds == 3.0
-    refused: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"time_limit": 3.0, "seconds": 4.0}, "time_limit = 3, seconds = 4: expected one"),
-        ({"time_limit": -1.0}, "time_limit = -1.0: expected a positive number"),
-        ({"time_limit": 3.0, "trials": 10}, "time_limit = 3, trials = 10: expected one"),
-    )
-    for options, message in refused:
-        with pytest.raises(ValueError, match=message):
-            CheckOptions(**options)

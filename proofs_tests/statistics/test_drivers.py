@@ -129,6 +129,7 @@ def test_a_sampler_that_raises_keeps_what_it_gave(kind: Kind) -> None:
     assert any("in fails_later" in line for line in lines)
     assert str(PACKAGE) not in report.stopped
     assert "stopped early" in str(report)
+    assert "\n      File" in str(report)
 
 
 @pytest.mark.deep(one_in=2)
