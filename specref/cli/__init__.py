@@ -91,7 +91,6 @@ def _is_of_a_server(given: Sequence[str]) -> bool:
 
 
 def _uncolourable(command: click.Command) -> click.Command:
-    """The command with the option --no-color."""
     if not any(one.name == "no_color" for one in command.params):
         command.params.append(no_color_option())
     return command

@@ -93,7 +93,6 @@ def _word(name: str) -> str:
 
 
 def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --shape, and those for a size each that came before it."""
     for name, kind in (("vocabulary", int), ("lookahead", int), ("batch", int)):
         command = click.option(f"--{name}", type=kind, multiple=True, hidden=True)(command)
     known = click.Choice(get_args(Dtype))
@@ -108,8 +107,6 @@ def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class CheckCommand(Configured, InSections):
-    """`check`, with its options in sections, and defaults from pyproject.toml."""
-
     sections: ClassVar[Mapping[str, Iterable[str]]] = {
         "What to test": ("contract", "rule", "declare", "shape", "installed"),
         "How much": (

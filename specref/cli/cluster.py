@@ -157,14 +157,11 @@ class Run:
     markdown: str | None = None
 
     def executor(self) -> AbstractContextManager[Executor | None]:
-        """The executor that --workers and --cluster ask for."""
         return executor_of(self.workers, self.cluster)
 
     def deliver(self, told: Document, record: str, *given: tuple[str, str]) -> None:
-        """Print a result, and write it where it was asked for."""
         deliver(told, record, self.json_file, self.html_file, self.markdown, *given)
 
 
 def version_here() -> str:
-    """The version of specref where this runs."""
     return __version__

@@ -35,7 +35,6 @@ def completing(known: Callable[[str], Iterable[str]]) -> Complete:
 
 @completing
 def targets(incomplete: str) -> list[str]:
-    """Registered names, and functions of Python files."""
     from specref.adapters import IMPLEMENTATIONS
 
     file, colon, _ = incomplete.partition(":")
@@ -63,7 +62,6 @@ def functions(file: Path) -> list[str]:
 
 @completing
 def checks(incomplete: str) -> list[str]:
-    """Ids of checks, and their stages."""
     from specref.conformance.checks import CHECKS
 
     return [*dict.fromkeys(str(one.stage) for one in CHECKS), *(one.id for one in CHECKS)]
@@ -84,7 +82,6 @@ def capabilities(incomplete: str) -> list[str]:
 
 @completing
 def rules(incomplete: str) -> Iterable[str]:
-    """Names of rules."""
     from specref.rules import RULES
 
     return RULES

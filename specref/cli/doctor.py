@@ -45,7 +45,6 @@ def doctor_command(json_file: str | None) -> NoReturn:
 
 
 def _examined() -> dict[str, Any]:
-    """The findings, as they go into the JSON."""
     core = [_row(package) for package in CORE]
     parts = {
         name: {

@@ -120,7 +120,6 @@ def _test_of(
     claims: Mapping[str, Any],
     output: str | None,
 ) -> tuple[str, str]:
-    """The file of the test, and its text."""
     sampler = load_function(target, "target")
     rule = {"algorithm": algorithm} if algorithm else {}
     fitting(capabilities_of(sampler, **{"rule": algorithm, **claims}).rule, CONTRACTS[contract])

@@ -57,8 +57,6 @@ ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
 
 @dataclass(frozen=True)
 class Files:
-    """Where the command writes to; None: nowhere."""
-
     save: str | None
     junit: str | None
     html: str | None
@@ -106,7 +104,6 @@ class Wanted(NamedTuple):
     dtype: tuple[Dtype, ...] = ()
 
     def shapes(self, contract: Contract) -> tuple[Shape, ...]:
-        """The shapes under a contract, which may judge a row at a time."""
         one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
         found = [
             one._replace(**{name: int(x) for name, x in each.items() if name != "dtype"})
@@ -164,7 +161,6 @@ class Asked:
     started: float
 
     def options_for(self, found: Target) -> CheckOptions:
-        """All options of the checks of an implementation."""
         asked = self.options
         more = load_expected(self.expected, found.name) if self.expected else {}
         wanted = tuple(asked.only) if asked.only else ""

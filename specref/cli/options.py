@@ -61,7 +61,6 @@ def without_colour(context: click.Context, parameter: click.Parameter, value: bo
 
 
 def no_color_option() -> click.Option:
-    """The option that every command has."""
     return click.Option(
         ["--no-color"],
         is_flag=True,
@@ -104,7 +103,6 @@ class Workers(click.ParamType[Any]):
 
 
 def workers_option(default: int | str | None = 1) -> Callable[..., Any]:
-    """The option --workers."""
     return click.option(
         "--workers",
         type=Workers(),

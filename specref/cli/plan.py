@@ -68,7 +68,6 @@ def plan_table(
     alpha: float,
     rate: float,
 ) -> RenderableType:
-    """Blocks, distances and times, by fixture."""
     mutants = any(isinstance(plan, MutantPlan) for plan in plans)
     numbers = ("TV", "floor", "expected") if mutants else ("cells", "TV", "blocks")
     columns = [Column("fixture"), *(Column(title, right=True) for title in (*numbers, "time"))]

@@ -29,8 +29,6 @@ OF_ALL = ("compare", "known_bugs", "markdown")
 
 
 class ProveCommand(InSections):
-    """`prove`, with its options in sections."""
-
     sections: ClassVar[Mapping[str, Iterable[str]]] = {
         "What to prove": ("every", "profile", *TOY),
         "For every p and q": ("everywhere", "budget", *EVERYWHERE),

@@ -199,7 +199,6 @@ def prove_all(
 
 
 def verify_everywhere(profile: Profile, zoo: bool, budget: float, run: Run) -> NoReturn:
-    """Print the table of all rules for every p and q."""
     require_z3()
     boxes = boxes_of(profile, zoo=zoo)
     unit = f"rules, at most {budget:g} s each"

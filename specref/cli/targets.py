@@ -113,7 +113,6 @@ def _program(name: str, contract: str | None, timeout: float) -> Target:
 
 
 def registered(name: str) -> Target:
-    """A registered implementation, loaded."""
     one = IMPLEMENTATIONS[name]
     ids = {check.id for check in CHECKS}
     return Target(

@@ -35,7 +35,6 @@ def verification_document(verification: Verification) -> Document:
 
 
 def checks_table(verification: Verification) -> Table:
-    """What was proved and sampled of each rule."""
     columns = [
         *(Column("rule"), Column("lossless")),
         *(Column(name, right=True) for name in ("cases", "n/a", "paths", "loops", "accept")),
@@ -73,7 +72,6 @@ def _marked(what: str, holds: bool) -> Text:
 
 
 def checks_legend(verification: Verification) -> Prose:
-    """What the columns of `checks_table` mean."""
     return Prose(
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
@@ -90,7 +88,6 @@ def checks_legend(verification: Verification) -> Prose:
 
 
 def acceptance_table(verification: Verification) -> Table:
-    """Sampled acceptance of each rule beside its formulas."""
     columns = [Column("algorithm"), Column("pair")]
     for quantity in ("accepted", "length"):
         columns.append(Column(quantity, right=True, opens=True))
@@ -118,7 +115,6 @@ def _with_interval(
 
 
 def acceptance_legend(verification: Verification) -> Prose:
-    """What the columns of `acceptance_table` mean."""
     every = [measured for report in verification.reports for measured in report.acceptance]
     agreeing = sum(measured.agrees for measured in every)
     names = ", ".join(f"{vocabularies}: {name}" for name, vocabularies in SHOWN_PAIRS.items())
@@ -177,7 +173,6 @@ def answers_document(
 
 
 def answer_rows(answers: Sequence[Answer]) -> Table:
-    """A row for each rule and size."""
     columns = [
         *BOX,
         Column("verdict"),
@@ -209,7 +204,6 @@ def unexpected(answers: Sequence[Answer]) -> list[str]:
 
 
 def summary(answers: Sequence[Answer]) -> str:
-    """How many of each verdict."""
     verdicts = [answer.verdict for answer in answers]
     names = [name for name in ("proved", "lossy", "open", "n/a", "not run") if name in verdicts]
     return ", ".join(f"{verdicts.count(name)} {name}" for name in names)
@@ -278,7 +272,6 @@ def _questions() -> list[str]:
 
 
 def size(box: Box) -> str:
-    """The vocabularies of a box."""
     if box.target == box.drafter:
         return str(len(box.target)) + ", EOS" * bool(box.eos)
     return f"{' '.join(box.target)}; {' '.join(box.drafter)}"

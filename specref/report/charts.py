@@ -120,7 +120,6 @@ def curve(points: Sequence[tuple[int, float]], mark: float, label: str, caption:
 
 
 def figure(parts: Sequence[str], height: int, label: str, caption: Markup | str) -> Markup:
-    """The picture under its caption."""
     drawn = element(
         "svg",
         element("title", label),

@@ -102,7 +102,6 @@ def _in_markdown(part: Part) -> str:
 
 
 def bullets(lines: Sequence[str]) -> list[Part]:
-    """A list, for pages."""
     return [Prose("\n".join(f"* {line}" for line in lines))] if lines else []
 
 
@@ -132,7 +131,6 @@ def page_of(told: Document, command: str = "", *given: tuple[str, str]) -> str:
 
 
 def shown(part: Part) -> Markup:
-    """A part of a document as HTML."""
     match part:
         case Heading(text):
             return element("h2", text)

@@ -196,7 +196,6 @@ def formula_sentence(rule: str, formula: str, found: Comparison) -> str:
 
 
 def answer_sentence(answer: Answered) -> str:
-    """The sentence of a question."""
     asked = answer.question
     if answer.found is None:
         return f"{asked.left} and {asked.right}: not run: {answer.note}."
@@ -215,7 +214,6 @@ class Told(NamedTuple):
 
 
 def told(answer: Answered) -> Told:
-    """What is said of an answer."""
     relation = "not run" if answer.found is None else answer.found.relation
     return Told(answer.question, relation, answer_sentence(answer), answer.seconds)
 
@@ -274,7 +272,6 @@ def _by_relation(answers: Sequence[Told]) -> list[Part]:
 
 
 def _by_rank(answers: Sequence[Told]) -> list[Told]:
-    """In the order of the headings."""
     order = [relation for relations in GROUPS.values() for relation in relations]
     return sorted(answers, key=lambda one: order.index(one.relation))
 
@@ -315,7 +312,6 @@ def _overview(answers: Sequence[Told]) -> list[Part]:
 
 
 def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dict[str, object]:
-    """A record of each comparison, with the rows at which the sides differ."""
     return {
         "rule": left,
         "against": right,
@@ -340,7 +336,6 @@ def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dic
 
 
 def answers_record(answers: Sequence[Answered]) -> list[dict[str, object]]:
-    """A record of each question."""
     return [
         {
             **comparison_record(

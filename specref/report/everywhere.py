@@ -115,7 +115,6 @@ def _pictures(found: Everywhere) -> list[Part]:
 
 
 def sentence(found: Everywhere) -> str:
-    """The verdict in a sentence."""
     over = box(found.target, found.drafter, found.lookahead)
     if found.verdict == "lossless":
         without = ", without EOS" if found.target.eos is None else ""
@@ -149,8 +148,6 @@ def box(target: Vocabulary, drafter: Vocabulary, lookahead: int) -> str:
 
 @dataclass(frozen=True)
 class Law:
-    """A row of p or of q."""
-
     of: Literal["p", "q"]
     after: Sequence[Whole]
     row: Sequence[Exact]
@@ -252,12 +249,10 @@ def witness_record(name: str, found: Everywhere) -> WitnessRecord:
 
 
 def laws_of(rows: Rows) -> list[Law]:
-    """Rows as records."""
     return [Law(row.letter, row.context, list(map(str, law))) for row, law in rows.items()]
 
 
 def rows_of(record: Mapping[str, Any]) -> Rows:
-    """The rows of such a record."""
     if record.get("format") != FORMAT:
         raise ValueError(f"format = {record.get('format')!r}: expected {FORMAT!r}")
     return {
@@ -317,5 +312,4 @@ def nowhere_else(found: Everywhere) -> str:
 
 
 def listed(vocabulary: Vocabulary) -> str:
-    """The tokens of a vocabulary."""
     return ", ".join(map(str, vocabulary.tokens))

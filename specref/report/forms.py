@@ -42,22 +42,18 @@ def record(optional: Sequence[str] = (), /, **properties: Schema) -> Schema:
 
 
 def listed(items: Schema) -> Schema:
-    """An array of any length, all of whose items have one form."""
     return {"type": "array", "items": items}
 
 
 def table(values: Schema, keys: str = ".*") -> Schema:
-    """An object with keys of one form."""
     return {"type": "object", "patternProperties": {keys: values}, "additionalProperties": False}
 
 
 def one_of(*values: object) -> Schema:
-    """One of these values."""
     return {"enum": list(values)}
 
 
 def optional(form: Schema) -> Schema:
-    """A form, or null."""
     return {"anyOf": [form, {"type": "null"}]}
 
 

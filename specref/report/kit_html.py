@@ -92,7 +92,6 @@ SCATTERED = (
 
 
 def kit_html(reports: Sequence[Report]) -> str:
-    """One page with all reports."""
     title = f"specref: {', '.join(report.name for report in reports)}"
     return html_page(title, *map(_article, reports))
 

@@ -199,8 +199,6 @@ Evidence: TypeAlias = Annotated[Mapping[str, Any], Form(ref("evidence"))]
 
 @dataclass(frozen=True)
 class ResultRecord:
-    """What a check says."""
-
     id: Annotated[
         str, "`stage/name`.", Form({"type": "string", "pattern": "^[a-z-]+/[a-z0-9-]+$"})
     ]
@@ -213,8 +211,6 @@ class ResultRecord:
 
 @dataclass(frozen=True)
 class StratumRecord:
-    """What was tried in a stratum."""
-
     id: str
     status: Status
     tried: Annotated[str | None, Form(optional(EVIDENCE["tried"]))]
@@ -224,16 +220,12 @@ class StratumRecord:
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """Why checks do not apply."""
-
     other_contracts: Annotated[int, "How many checks belong to other contracts.", Form(WHOLE)]
     switched_off: Annotated[Mapping[str, Ids], "{reason: ids} of checks that do not apply."]
 
 
 @dataclass(frozen=True)
 class CandidateRecord:
-    """Bugs that may explain a failure."""
-
     ids: Annotated[Ids, "Bugs of the zoo that the data do not tell apart."]
     strengths: Annotated[Sequence[float], "For each 1, or the share of blocks that it touches."]
     log10_ratio: Annotated[float, "Of the likelihood ratio to the next."]
@@ -247,8 +239,6 @@ class CandidateRecord:
 
 @dataclass(frozen=True)
 class DiagnosisRecord:
-    """The known bugs that may explain a failure."""
-
     known: bool
     text: str
     candidates: Sequence[CandidateRecord]
@@ -256,8 +246,6 @@ class DiagnosisRecord:
 
 @dataclass(frozen=True)
 class ReportRecord:
-    """A report of the conformance kit."""
-
     specref: Annotated[str, "The version."]
     implementation: str
     version: Annotated[str, "Of the implementation; empty if not known."]
@@ -294,15 +282,12 @@ class ReportRecord:
 
 @dataclass(frozen=True)
 class NotRun:
-    """Why there is no report on an implementation."""
-
     implementation: str
     status: Literal["not_run"]
     reason: str
 
 
 def record_of(report: Report) -> ReportRecord:
-    """A report as a record."""
     return ReportRecord(
         specref=__version__,
         implementation=report.name,

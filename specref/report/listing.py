@@ -240,7 +240,6 @@ def _summary(described: object) -> str:
 
 
 def listing(sections: Sequence[str], contract: Contract | None = None) -> RenderableType:
-    """A table for each section."""
     tables: list[RenderableType] = []
     for section in sections:
         cells = TABLES[section]

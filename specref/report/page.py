@@ -124,7 +124,6 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def html_page(title: str, *parts: str) -> str:
-    """A whole page."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -158,16 +158,12 @@ def outside_chance(report: RuleReport) -> str:
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the probability of a difference."""
-
     branch: str
     probability: Exact
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A case on which a rule is lossy."""
-
     case: str
     total_variation: Exact
     difference: str
@@ -182,8 +178,6 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Raised:
-    """A case on which a rule raised an error."""
-
     case: str
     type: str
     error: str
@@ -214,7 +208,6 @@ class RuleRecord:
 
 
 def rule_record(name: str, report: RuleReport) -> RuleRecord:
-    """The verdict with every counterexample."""
     return RuleRecord(
         rule=name,
         proved=report.proved,

@@ -292,7 +292,6 @@ def step_of(name: str) -> Step:
 
 
 def ask(question: Question, seed: int, budget: float) -> Answered:
-    """Which of two sides accepts more."""
     started = time.process_time()
     right = FORMULAS.get(question.right) or step_of(question.right)
     rows = Vocabulary(question.target), Vocabulary(question.drafter), question.lookahead

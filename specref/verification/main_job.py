@@ -343,7 +343,6 @@ class _Workers:
         return self.futures[-1].result
 
     def cancel(self) -> None:
-        """Cancel the jobs that have not begun."""
         for future in self.futures:
             future.cancel()
 

@@ -199,8 +199,6 @@ def rule_cases(
 
 
 class _Tally:
-    """The cases of a situation and their results."""
-
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self.results: list[tuple[Case, Result]] = []

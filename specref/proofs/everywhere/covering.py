@@ -36,8 +36,6 @@ class Piece:
 
 @dataclass(frozen=True)
 class At:
-    """A sample of a piece."""
-
     chart: Chart
     clauses: tuple[Clause, ...]
     sample: Sample
@@ -117,7 +115,6 @@ class Covering:
         ]
 
     def check(self) -> None:
-        """Raise once the budget is spent."""
         if time.process_time() > self.deadline:
             raise OutOfTimeError
 

@@ -30,5 +30,4 @@ def look() -> None:
 
 
 def left() -> float:
-    """Seconds that are left."""
     return max(_UNTIL.get() - time.process_time(), 0)

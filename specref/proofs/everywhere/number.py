@@ -129,7 +129,6 @@ class Reading:
         self._constants: dict[Rational | int, Number] = {}
 
     def of_path(self) -> "Reading":
-        """A reading for one path at the same sample."""
         return Reading(self.prime, self.values, self.counted, self.whole)
 
     def taken(self, number: "Number") -> "Number":
@@ -230,7 +229,6 @@ class Number(ExactNumber):
 
     @property
     def value(self) -> Any:
-        """The value at the sample, a Fraction."""
         if self.known is None:
             if self.operation == "leaf":
                 self.known = self.left.at(self.reading.values)

@@ -39,7 +39,6 @@ class Polynomial:
         return frozenset(v for monomial, _ in self.terms for v in monomial)
 
     def at(self, values: Callable[[int], Fraction]) -> Fraction:
-        """The value at a point."""
         total = Fraction(0)
         for monomial, coefficient in self.terms:
             term = Fraction(coefficient)
@@ -49,7 +48,6 @@ class Polynomial:
         return total
 
     def modulo(self, residues: Callable[[int], int], prime: int) -> int:
-        """The value at a point of a prime field."""
         total = 0
         for monomial, coefficient in self.terms:
             term = coefficient
@@ -59,7 +57,6 @@ class Polynomial:
         return total % prime
 
     def show(self, name: Callable[[int], str]) -> str:
-        """The polynomial, its variables named."""
         shown = ""
         for monomial, coefficient in self.terms:
             sign = "-" if coefficient < 0 else "+"
@@ -94,14 +91,12 @@ class Product:
         return found
 
     def modulo(self, residues: Callable[[int], int], prime: int) -> int:
-        """The value at a point of a prime field."""
         found = self.coefficient.numerator * pow(self.coefficient.denominator, -1, prime)
         for polynomial, exponent in self.powers.items():
             found = found * pow(polynomial.modulo(residues, prime), exponent, prime) % prime
         return found % prime
 
     def show(self, name: Callable[[int], str]) -> str:
-        """The function, its variables named."""
         above: list[str] = []
         below: list[str] = []
         for polynomial, exponent in self.powers.items():
@@ -145,7 +140,6 @@ def times(a: Product, b: Product) -> Product:
 
 
 def ratio(a: Product, b: Product) -> Product:
-    """The quotient; b is not 0."""
     return times(a, Product(1 / b.coefficient, {p: -e for p, e in b.powers.items()}))
 
 

@@ -475,8 +475,6 @@ def timely(step: Step) -> Step:
 
 
 def _random_models(target: Vocabulary, drafter: Vocabulary, key: str) -> tuple[Model, Model]:
-    """Two models with a random row after every context."""
-
     def model(vocabulary: Vocabulary, letter: Letter) -> Model:
         return Model(
             vocabulary, lambda text: random_row(f"{key} {letter} {text}", len(vocabulary))

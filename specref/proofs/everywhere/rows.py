@@ -53,7 +53,6 @@ class Space:
         self._signs: dict[Polynomial, int] = {}
 
     def entries(self, row: Row) -> tuple[Product, ...]:
-        """The entries of a row as functions of its variables."""
         if row not in self._rows:
             first, size = len(self.variables), len(self.vocabularies[row.letter])
             self.variables += [(row, token) for token in range(size - 1)]
@@ -70,18 +69,15 @@ class Space:
         return tuple(self._rows)
 
     def of_row(self, row: Row) -> list[int]:
-        """The variables of a row."""
         return [v for entry in self.entries(row)[:-1] for v in next(iter(entry.powers)).variables]
 
     def rows_of(self, polynomial: Polynomial) -> frozenset[Row]:
-        """The rows whose variables a polynomial has."""
         if polynomial not in self._rows_of:
             rows = frozenset(self.variables[v][0] for v in polynomial.variables)
             self._rows_of[polynomial] = rows
         return self._rows_of[polynomial]
 
     def row_of(self, v: int) -> Row:
-        """The row of a variable."""
         return self.variables[v][0]
 
     def signs(self, polynomial: Polynomial) -> int:
@@ -96,7 +92,6 @@ class Space:
         return self.entry_name(row, token)
 
     def entry_name(self, row: Row, token: int) -> str:
-        """What an entry is called."""
         text = str(self.vocabularies[row.letter].tokens[token])
         said = self.vocabularies[row.letter]
         after = " ".join(str(said.tokens[t]) for t in row.context)
@@ -131,7 +126,6 @@ class Chart:
         return self._residues[v]
 
     def entries(self, row: Row) -> tuple[Product, ...]:
-        """The entries of a row on this chart."""
         if row not in self._entries:
             found = self.space.entries(row)
             if self.solved:
@@ -207,7 +201,6 @@ class Sample:
         self.signs: dict[Polynomial, int] = {}
 
     def value(self, v: int) -> Fraction:
-        """The value of a variable."""
         found = self._values.get(v)
         if found is None:
             if v in self.chart.solved:
@@ -221,7 +214,6 @@ class Sample:
         return found
 
     def sign(self, polynomial: Polynomial) -> int:
-        """The sign of a polynomial."""
         sign = self.signs.get(polynomial)
         if sign is None:
             value = polynomial.at(self.value)
@@ -229,7 +221,6 @@ class Sample:
         return sign
 
     def row(self, row: Row) -> list[Fraction]:
-        """The entries of a row."""
         return [entry.at(self.value) for entry in self.chart.space.entries(row)]
 
 
@@ -288,7 +279,6 @@ class Models:
         self._arrays: dict[Row, Probabilities] = {}
 
     def entries(self, row: Row) -> tuple[Entry, ...]:
-        """The entries of a row."""
         if row not in self.rows:
             self.rows[row] = tuple(
                 Entry(*leaf, leaf[0].at(self.reading.values)) for leaf in self.chart.leaves(row)
@@ -328,7 +318,6 @@ class Models:
         return Model(self.vocabularies[letter], next_token)
 
     def numbers(self, row: Row, reading: Reading | None = None) -> list[Number]:
-        """The entries of a row as numbers."""
         return [(reading or self.reading).leaf(*entry) for entry in self.entries(row)]
 
     def said(self, context: Tokens, tokens: Tokens) -> Number:

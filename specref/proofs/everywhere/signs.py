@@ -32,7 +32,6 @@ def of(sign: int) -> int:
 
 
 def members(signs: int) -> tuple[int, ...]:
-    """The signs of a set."""
     return tuple(sign for sign, bit in _BIT.items() if signs & bit)
 
 
@@ -62,17 +61,14 @@ _PLUS = [[_sum_of(m, n) for n in range(8)] for m in range(8)]
 
 
 def opposite(signs: int) -> int:
-    """The signs of -a."""
     return _OPPOSITE[signs]
 
 
 def times(a: int, b: int) -> int:
-    """The signs of a b."""
     return _TIMES[a][b]
 
 
 def plus(a: int, b: int) -> int:
-    """The signs of a + b."""
     return _PLUS[a][b]
 
 

@@ -26,7 +26,6 @@ DIGITS = (3, 9, 20, 60)
 
 
 def is_installed() -> bool:
-    """Whether z3 can be asked."""
     return importlib.util.find_spec("z3") is not None
 
 

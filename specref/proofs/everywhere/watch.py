@@ -46,7 +46,6 @@ class Watch:
         self.restart(budget)
 
     def restart(self, budget: float) -> None:
-        """Set another budget, from now on."""
         self._until = time.process_time() + budget
 
     def of(self, rule: Callable[..., Result]) -> Callable[..., Result]:
@@ -119,7 +118,6 @@ class Watch:
 
 
 def _clock_of(thread: int) -> int | None:
-    """The clock of a thread's processor time, where there is one."""
     known = hasattr(time, "pthread_getcpuclockid")
     return time.pthread_getcpuclockid(thread) if known else None
 

@@ -30,8 +30,6 @@ class Separating:
         return (*equations, *(in_words(one, space) for one in self.clauses))
 
     def hold(self, rows: Rows) -> bool:
-        """Whether they hold at these rows."""
-
         def value(v: int) -> Fraction:
             row, token = self.space.variables[v]
             return rows[row][token]
