@@ -22,6 +22,7 @@ from fractions import Fraction
 from functools import cache
 from math import isinf, isnan, nan
 from numbers import Rational
+from operator import add, mul, sub, truediv
 from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ ACCIDENT = 214
 MOST_COMPARED = 100_000
 LARGEST_SIZE = 1_000_000
 LARGEST_POWER = 1_000
+OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 EXPECTED = "expected + - * /, whole powers and comparisons, which Fractions have, too"
 STALE = "a number of an earlier call is used: expected a rule that keeps nothing between two calls"
 
@@ -232,14 +234,8 @@ class Number(ExactNumber):
         if self.known is None:
             if self.operation == "leaf":
                 self.known = self.left.at(self.reading.values)
-            elif self.operation == "+":
-                self.known = self.left.value + self.right.value
-            elif self.operation == "-":
-                self.known = self.left.value - self.right.value
-            elif self.operation == "*":
-                self.known = self.left.value * self.right.value
             else:
-                self.known = self.left.value / self.right.value
+                self.known = OPERATIONS[self.operation](self.left.value, self.right.value)
         return self.known
 
     def _number(self, other: Any) -> "Number | None":

@@ -27,6 +27,12 @@ Clause: TypeAlias = tuple[Polynomial, int]
 Letter: TypeAlias = Literal["p", "q"]
 Rows: TypeAlias = "dict[Row, list[Fraction]]"
 LARGEST = 99
+OPERATIONS = {
+    "+": polynomials.plus,
+    "-": polynomials.difference,
+    "*": polynomials.times,
+    "/": polynomials.ratio,
+}
 
 
 class Row(NamedTuple):
@@ -179,14 +185,7 @@ class Chart:
                 found = number.left
             else:
                 left, right = self.form(number.left), self.form(number.right)
-                if number.operation == "+":
-                    found = polynomials.plus(left, right)
-                elif number.operation == "-":
-                    found = polynomials.difference(left, right)
-                elif number.operation == "*":
-                    found = polynomials.times(left, right)
-                else:
-                    found = polynomials.ratio(left, right)
+                found = OPERATIONS[number.operation](left, right)
             self.forms[number.residue] = found
             self._sizes += number.size
         return found

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,14 @@ EFFORT = 3_000_000
 MILLISECONDS = 20_000
 NEIGHBOURS = 12
 DIGITS = (3, 9, 20, 60)
+COMPARISONS = {
+    signs.NEGATIVE: operator.lt,
+    signs.AT_MOST_ZERO: operator.le,
+    signs.POSITIVE: operator.gt,
+    signs.AT_LEAST_ZERO: operator.ge,
+    signs.ZERO: operator.eq,
+    signs.NONZERO: operator.ne,
+}
 
 
 def is_installed() -> bool:
@@ -175,7 +184,8 @@ class Solver:
         named = {}
         for number, (polynomial, allowed) in enumerate(clauses):
             named[f"c{number}"] = (polynomial, allowed)
-            solver.assert_and_track(self._constraint(polynomial, allowed), f"c{number}")
+            compared = COMPARISONS[allowed](self._expression(polynomial), 0)
+            solver.assert_and_track(compared, f"c{number}")
         answer = solver.check()
         if answer == z3.unsat:
             self._remember([named[str(name)] for name in solver.unsat_core()])
@@ -225,18 +235,6 @@ class Solver:
                 terms.append(coefficient * (z3.Product(factors) if factors else 1))
             self._expressions[polynomial] = z3.Sum(terms) if len(terms) > 1 else terms[0]
         return self._expressions[polynomial]
-
-    def _constraint(self, polynomial: Polynomial, allowed: int) -> Any:
-        left = self._expression(polynomial)
-        if allowed == signs.NEGATIVE:
-            return left < 0
-        if allowed == signs.AT_MOST_ZERO:
-            return left <= 0
-        if allowed == signs.POSITIVE:
-            return left > 0
-        if allowed == signs.AT_LEAST_ZERO:
-            return left >= 0
-        return left == 0 if allowed == signs.ZERO else left != 0
 
 
 def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
