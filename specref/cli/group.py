@@ -196,10 +196,7 @@ def deliver(
     markdown_file: str | None = None,
     *given: tuple[str, str],
 ) -> None:
-    """Print a result, and write it where it was asked for.
-
-    * `given` (str, str): What a page says that the run was given, as the seed: names and values.
-    """
+    """Print a result, and write it where it was asked for."""
     show(told, json_file)
     if json_file:
         write_json(json_file, record)
@@ -250,13 +247,7 @@ def noted() -> Callable[[str], None]:
 
 
 def told_left(seconds: float) -> str:
-    """How long something still takes.
-
-    Examples
-    --------
-    >>> told_left(130), told_left(12)
-    ('about 2 min left', 'about 0 min left')
-    """
+    """How long something still takes."""
     return f"about {seconds / 60:.0f} min left"
 
 

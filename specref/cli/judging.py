@@ -122,13 +122,7 @@ class Wanted(NamedTuple):
 
 
 def read_shape(text: str) -> Mapping[str, str]:
-    """A shape that is written NAME=VALUE,NAME=VALUE.
-
-    Examples
-    --------
-    >>> read_shape("V=1000,K=5,dtype=float32")
-    {'vocabulary': '1000', 'lookahead': '5', 'dtype': 'float32'}
-    """
+    """A shape that is written NAME=VALUE,NAME=VALUE."""
     found: dict[str, str] = {}
     for pair in text.split(","):
         name, equals, value = pair.partition("=")
@@ -148,7 +142,6 @@ class Asked:
     * `contract`, `expected`: Instead of what a registered name is made for, and beside what it is
       expected to fail.
     * `failures_at_once`: Whether the first failure is said when it comes.
-    * `started`: When the command began, as `time.perf_counter` counts.
     """
 
     contract: str | None

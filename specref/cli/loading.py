@@ -22,11 +22,6 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
 
     A module is looked for in the current folder first; a file may import its neighbours, and
     what is in the current folder.
-
-    Examples
-    --------
-    >>> load_function("math:isqrt")(10)
-    3
     """
     module_name, _, function_name = name.rpartition(":")
     if not module_name:

@@ -28,7 +28,6 @@ class Target:
     * `expected`: {id of a check: reason} of known deviations.
     * `claims`: What it claims besides what it carries.
     * `detect_tv`: For slow ones, what is detected unless something else is asked for.
-    * `close`: Ends what was started to judge it.
     """
 
     name: str

@@ -139,7 +139,6 @@ class Enumerator:
         """The law of the first `tokens` tokens of a decode loop; of one block, if that is None.
 
         * `least`: Blocks with at most this mass are dropped.
-        * raises `TooManyPathsError`: As for `law`.
         * raises `ValueError`: An iteration of a text emits nothing.
         """
 
@@ -166,10 +165,7 @@ class Enumerator:
 
 
 class DrawnFromLaws:
-    """The contract ``step``, from a step's law in each context: enumerated once, then drawn.
-
-    * `step`: (target, drafter, context, lookahead, chance) -> block.
-    """
+    """The contract ``step``, from a step's law in each context: enumerated once, then drawn."""
 
     def __init__(self, step: Step) -> None:
         self.step = step

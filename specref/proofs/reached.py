@@ -89,10 +89,7 @@ def runs(numbers: Sequence[int]) -> str:
 
 
 class Reached:
-    """A rule that notes which of its statements run, in this process and where it is sent.
-
-    * `notes`: A file for the places that were reached.
-    """
+    """A rule that notes which of its statements run, in this process and where it is sent."""
 
     def __init__(self, step: Callable[..., Any], notes: Path) -> None:
         functools.update_wrapper(self, step, updated=())
@@ -172,7 +169,6 @@ class Marks(ast.NodeTransformer):
     """Puts marks into the functions that are wanted, but for places that were met.
 
     * `caught`: Whether exceptions may be caught: then code that can only raise gets marks, too.
-    * `places`: Where they are.
     """
 
     def __init__(self, wanted: Set[Key], met: Set[tuple[int, ...]], caught: bool) -> None:
@@ -380,8 +376,6 @@ def watched(
 
     That is None for a rule whose source cannot be read, or that is watched already, and where it
     may run on other machines.
-
-    * `executor`: Where it is run besides.
     """
     if not isinstance(executor, (ProcessPoolExecutor, ThreadPoolExecutor, NoneType)):
         yield step, lambda: None

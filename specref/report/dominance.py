@@ -221,10 +221,7 @@ def told(answer: Answered) -> Told:
 def dominance_document(
     answers: Sequence[Told], command: str = "", *, linked: bool = True
 ) -> Document:
-    """Which rules accept more than which, and which closed forms hold.
-
-    * `linked`: Whether it may link to docs/proofs-for-all-p-and-q.md.
-    """
+    """Which rules accept more than which, and which closed forms hold."""
     formulas = [one for one in answers if one.question.is_formula]
     rules = [one for one in answers if not one.question.is_formula]
     refuted = sum(one.relation not in ("equal", *UNDECIDED) for one in formulas)

@@ -73,13 +73,7 @@ def enlarged(budget: float) -> float:
 
 
 def longer(budget: float) -> str:
-    """What to try where something is open.
-
-    Examples
-    --------
-    >>> longer(60.0)
-    'Open: try --budget 240, or a smaller --tokens or --lookahead.'
-    """
+    """What to try where something is open."""
     return f"Open: try --budget {enlarged(budget):g}, or a smaller --tokens or --lookahead."
 
 

@@ -203,7 +203,6 @@ class Answered:
     """What was found for a question.
 
     * `found`: None where it could not be asked.
-    * `seconds`: Of the processor.
     * `note`: Why it could not be asked.
     """
 
@@ -319,8 +318,6 @@ def ask_all(
     """Which of two sides accepts more, for each question.
 
     * `budget`: Seconds of the processor, for each claim and for each rule that is to be lossless.
-    * `executor`: Runs questions apart.
-    * `advance`: Called with each answer.
     * returns: After Ctrl-C, those that were not reached have the note ``interrupted``.
     """
     answers: list[Answered] = []

@@ -253,8 +253,6 @@ def prove_boxes(
     """Prove, refute or leave open each box.
 
     * `budget`: Seconds of the processor for a box; what is not done by then is open.
-    * `executor`: Runs boxes apart.
-    * `advance`: Called with each answer.
     * returns: After Ctrl-C, those that were not reached are ``not run``.
     """
     answers: list[Answer] = []

@@ -44,10 +44,7 @@ class Result:
 
     * `verdict`: "endless" is an error after which other cases are not worth a try; "too large"
       says that a limit was reached that is lower than that of toy pairs.
-    * `paths`: Random paths enumerated.
     * `asked`: Whether the rule took a decision from its chance.
-    * `witness`: If it is refuted.
-    * `error`: What it raised.
     """
 
     verdict: Verdict

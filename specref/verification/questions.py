@@ -40,7 +40,6 @@ class Question:
     """How a step of the zoo is asked.
 
     * `words`: How that differs from the entry as it is.
-    * `step`: (target, drafter, context, lookahead, chance) -> block.
     * `shapes` (sequence of (tuple of str, tuple of str, int)): Where it is asked until it is
       refuted: the vocabularies, and the lookahead.
     * `plain`: Target -> the model whose law the text should have.

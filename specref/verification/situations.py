@@ -56,7 +56,6 @@ def situations(
     * `profile` ({"quick", "standard", "thorough"}): The larger ones have more toy pairs, and more
       of the pairs that mix what others vary.
     * `same_vocabulary`: Only pairs over one vocabulary.
-    * `only`: Names of some; all by default.
     * raises `ValueError`: `only` names no situation.
     """
     for name in only or ():

@@ -62,11 +62,9 @@ Value: TypeAlias = Callable[[Model, Model, Tokens, int], Probability]
 class Look:
     """A rule or a formula is looked at, at a sample.
 
-    * `region`: Gets the conditions.
     * `texts`: The x whose W(x) are added.
     * `end`: y, if there is one x that is its beginning; else ().
     * `lookahead`, `length`: The length of the longest text that may be accepted.
-    * `found`: Where paths are counted.
     * `check`: Called between two paths; may raise.
     * `every`: Whether all paths are to be followed, or those which mattered at other samples.
     """
@@ -105,7 +103,6 @@ class Verified(Side):
 
     * `iterations`: If more than 1, so many in a row: all tokens that they emit are counted. A step
       that owes tokens, other than `greedy_block.step`, raises a TypeError when it is run.
-    * `watch`: Of its runs.
     * `pristine`: Where the step was never called; paths are run there, too.
     """
 
@@ -244,7 +241,6 @@ class Formula(Side):
 class Part(Cover):
     """What was found for some texts: whether a sum of W(x) is at least another one.
 
-    * `texts`: The x.
     * `below`: Rows at which it is not.
     * `above`: Rows at which it is more.
     """

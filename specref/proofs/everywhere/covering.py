@@ -45,7 +45,6 @@ class At:
 class Cover:
     """How all rows were covered, for what is asked of one text.
 
-    * `outcome`: The text.
     * `space`: Whose variables the conditions have.
     * `regions`, `paths`, `flips`, `charts`, `open`: Sets of rows on which some paths run alike,
       with these paths; conditions that were flipped; charts with an equation; pieces that are left

@@ -98,7 +98,6 @@ class Reading:
     A path has a reading of its own, so that it has no number of another: a comparison is recorded
     on the path that makes it.
 
-    * `prime`: Of the residues.
     * `values`: The sample: variable -> Fraction.
     * `counted`: Where mistakes are counted; here by default.
     * `whole`: That of the sample, of a path's: signs are known to all its paths.

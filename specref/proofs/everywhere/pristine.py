@@ -100,10 +100,7 @@ class Pristine:
             self._process = 0
 
     def confirm(self, paths: Iterable[Path], models: Models, lookahead: int, length: int) -> None:
-        """Raise unless a first call does the same on each of these paths.
-
-        * `models`: At whose sample they were run.
-        """
+        """Raise unless a first call does the same on each of these paths."""
         confirmed = self._confirmed.setdefault(models.chart, set())
         for path in paths:
             trace = path.trace
@@ -196,7 +193,6 @@ def apart(work: Callable[[], Result], seconds: int | None = None) -> Result:
     """Do some work in a process that is split off for it; raises what it raises.
 
     * `work`: What it returns or raises must be picklable.
-    * `seconds`: How long it may take.
     * raises `LostError`: It took longer, or ended the process.
     """
     ours, theirs = os.pipe()

@@ -283,10 +283,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Completing:
-    """A rule whose blocks are completed to `length` tokens by draws from another model.
-
-    * `plain`: Target -> the model.
-    """
+    """A rule whose blocks are completed to `length` tokens by draws from another model."""
 
     step: Step
     plain: Plain
@@ -422,10 +419,7 @@ def first_runs(
     watch: Watch,
     seconds: float = math.inf,
 ) -> dict[Choices, Tokens]:
-    """As `scouted`, after one run with numbers, which refuse what Fractions do not.
-
-    * raises `Exception`: What the rule raises.
-    """
+    """As `scouted`, after one run with numbers, which refuse what Fractions do not."""
     watched = watch.of(step)
 
     def runs() -> dict[Choices, Tokens]:

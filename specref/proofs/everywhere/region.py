@@ -32,7 +32,6 @@ Event: TypeAlias = tuple[str, Number, int]
 class Region:
     """Conditions on the free variables of a chart, in the order in which they were met.
 
-    * `sample`: A point of the region.
     * `given`: What holds of the piece of space that is looked at.
     * `excluded`: Whether clauses exclude each other, as far as that can be told soon.
     * `clauses` (list of (Polynomial, int)): The conditions beyond those given.

@@ -43,10 +43,7 @@ class Row(NamedTuple):
 
 
 class Space:
-    """All rows of a target and a drafter, created where they are asked for.
-
-    * `seed`: Of the prime, the residues and the samples.
-    """
+    """All rows of a target and a drafter, created where they are asked for."""
 
     def __init__(self, target: Vocabulary, drafter: Vocabulary, seed: int) -> None:
         self.vocabularies: dict[Letter, Vocabulary] = {"p": target, "q": drafter}
@@ -224,11 +221,7 @@ class Sample:
 
 
 class _Rows(Model):
-    """A model of one path, whose rows have numbers of their own, and are no arrays in use.
-
-    * `numbers`: Context -> the entries of the row.
-    * `array`: Context -> where to write them.
-    """
+    """A model of one path, whose rows have numbers of their own, and are no arrays in use."""
 
     def __init__(
         self,
@@ -266,7 +259,6 @@ class Entry(NamedTuple):
 class Models:
     """Target and drafter at a sample.
 
-    * `reading`: Of the sample.
     * `path`: Of the path that is followed: it gets models, rows and numbers of its own, so that
       nothing which a rule remembers by the identity of an object outlives the path.
     """

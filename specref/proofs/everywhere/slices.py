@@ -55,10 +55,7 @@ PASSED_ON = (
 
 @dataclass(frozen=True)
 class Claim:
-    """That paths which begin with some choices emit an outcome with at least some probability.
-
-    * `law`: The probability, a function of the rows.
-    """
+    """That paths which begin with some choices emit an outcome with at least some probability."""
 
     outcome: Tokens
     beginning: Choices
@@ -78,7 +75,6 @@ class Covered:
     """Rows for which a claim is shown.
 
     * `equations` (tuple of (int, Product)): A variable that is a function of the others.
-    * `sample`: One of them.
     * `parts`: The rows are those where these conditions hold which, for each part, are in one of
       it.
     """
@@ -93,10 +89,8 @@ class Covered:
 class Lossy:
     """A region where the outcome is not emitted with the target's probability, or is not emitted.
 
-    * `sample`: Rows at which that is so.
     * `gap`: By how much its probability is too great there; None for a rule that raised.
     * `clauses`: The conditions of the region, with the chart's equations.
-    * `error`: What the rule raised there.
     """
 
     outcome: Tokens
@@ -109,10 +103,7 @@ class Lossy:
 
 @dataclass
 class Slice(Cover):
-    """What was found for one completed outcome.
-
-    * `lossless`: Where it is shown.
-    """
+    """What was found for one completed outcome."""
 
     lossy: list[Lossy] = field(default_factory=list)
     lossless: list[Covered] = field(default_factory=list)
@@ -123,7 +114,6 @@ class Slicer(Covering):
 
     * `length`: Of the longest outcome.
     * `choices`: {choices: block}, from any runs of the rule: where to look first.
-    * `pristine`: Where the rule was never called; paths are run there, too.
     * `plain`: Target -> the model whose law the text should have; then the rule completes its
       blocks to `length` by itself. The target's own law by default.
     """
@@ -144,10 +134,7 @@ class Slicer(Covering):
         self.pristine, self.plain = pristine, plain
 
     def cover(self, outcome: Tokens, budget: float) -> Slice:
-        """Cover all rows with regions, for one outcome.
-
-        * `budget`: Seconds of the processor; what is not done by then is open.
-        """
+        """Cover all rows with regions, for one outcome."""
         self.deadline = time.process_time() + budget
         found = Slice(outcome, self.space)
         hopeful = {

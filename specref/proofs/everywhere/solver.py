@@ -61,7 +61,6 @@ class Solver:
     A system of conditions falls into parts that share no variable, each of which is answered by
     itself. What z3 said of a part holds of every part that differs by the names of variables.
 
-    * `counts`: Where it counts.
     * `effort`: Of z3 for one question, in its own unit, so that answers do not depend on the
       machine; but a question is open after 20 s in any case.
     """
@@ -90,7 +89,6 @@ class Solver:
 
         * `clauses`: The last is the least likely to hold.
         * `near`: Samples to try, and to vary, the last first.
-        * `key`: Of what is random.
         """
         self.counts.questions += 1
         system = joined(chart, clauses)

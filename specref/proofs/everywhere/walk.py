@@ -31,8 +31,6 @@ class _NothingError(Exception):
 class Walk(Chance):
     """One random path: follows `prefix`, then branches that are likely to lead to the outcome.
 
-    * `reading`: Where the weights are recorded.
-    * `prefix`: Branches to follow first.
     * `hopeful`: Prefixes to follow where there is a choice.
     * `doubtful`: How many branches of the prefix may turn out to have weight 0.
     """

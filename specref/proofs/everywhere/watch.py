@@ -36,10 +36,7 @@ class Started(NamedTuple):
 
 
 class Watch:
-    """Waits for runs of rules, and gives up on those that do not end.
-
-    * `budget`: Seconds of the processor, from now on.
-    """
+    """Waits for runs of rules, and gives up on those that do not end."""
 
     def __init__(self, budget: float) -> None:
         self._running: dict[int, Started] = {}
