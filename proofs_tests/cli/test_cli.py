@@ -235,15 +235,6 @@ def test_verify_tries_every_rule_on_every_case(
     assert drawn == {name: 1 for name in every if name in RULES and RULES[name].sampled}
 
 
-@pytest.mark.deep
-@pytest.mark.usefixtures("small_job")
-def test_verify_json_to_stdout_is_json_alone() -> None:
-    record = json.loads(run("verify", "--json", "-").stdout)
-    assert record["profile"] == "quick"
-    measured = record["reports"][1]["acceptance"][0]
-    assert measured["rate_interval"][0] <= measured["rate_formula"]
-
-
 @pytest.mark.usefixtures("few_cases")
 def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     def first_draft_unverified(target, drafter, context, lookahead, chance):

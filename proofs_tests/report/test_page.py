@@ -479,20 +479,6 @@ def test_no_page_goes_where_the_table_goes(words: list[str]) -> None:
     assert "html = '-': expected a file" in result.stderr
 
 
-def test_commands_write_pages(tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    commands = (
-        ["prove", "specref.zoo.standard.printed:algorithm_5", "--only", "equal rows"],
-        ["zoo", "counts-bonus-as-accepted"],
-    )
-    for words in commands:
-        CliRunner().invoke(main, [*words, "--html", str(file)])
-        page = Page(file.read_text(encoding="utf-8"))
-        assert page.problems == []
-        assert words[0] in page.text
-        file.unlink()
-
-
 def test_a_page_of_two_modes_shows_how_the_evidence_grew() -> None:
     wrong = LOSSY["residual is p"]
     report = check(engine(wrong, law=None, drafter=None, plain=sampling()), contract="text")

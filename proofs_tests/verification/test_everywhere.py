@@ -217,12 +217,6 @@ def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None
     assert [larger_box(Answer(third, "open")), larger_box(Answer(first, "lossy"))] == [None, None]
 
 
-@pytest.mark.deep
-def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_found_there() -> None:
-    asked = Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
-    assert prove_box(asked, 0, 20).verdict == "lossy"
-
-
 def test_ctrl_c_keeps_what_was_found() -> None:
     boxes = [Box("slem", LETTERS, LETTERS, 1), Box("standard", LETTERS, LETTERS, 1)]
 

@@ -54,20 +54,6 @@ def test_rules_are_lossless_for_every_row_of_two_tokens(name: str) -> None:
 
 
 @pytest.mark.deep
-def test_standard_over_three_tokens_and_over_two_vocabularies() -> None:
-    assert is_lossless_everywhere(standard.step, "abc", lookahead=1, budget=120)
-    assert is_lossless_everywhere(union.step, "abc", "bcd", lookahead=1, budget=120)
-
-
-@pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("step", [algorithm_5, RULES["companion-published"].step])
-def test_published_rules_that_are_lossy_have_a_witness(step) -> None:
-    found = is_lossless_everywhere(step, "ab", lookahead=1, budget=120)
-    assert found.verdict == "lossy"
-    assert not found.witness.proof
-
-
-@pytest.mark.deep
 def test_eos_ends_outcomes() -> None:
     ending = Vocabulary("a$", eos="$")
     assert is_lossless_everywhere(standard.step, ending, lookahead=2, budget=60)
