@@ -41,11 +41,10 @@ from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow, t
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.all_rules import verification_document
-from specref.report.charts import bars, curve, intervals
 from specref.report.document import page_of
 from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html, replay_line
-from specref.report.page import STYLE, element, html_page, table
+from specref.report.page import STYLE, bars, curve, element, html_page, intervals, table
 from specref.report.rules import rule_document
 from specref.verification import AlgorithmReport, RuleReport, Verification, prove
 from specref.zoo import MUTANTS

@@ -33,10 +33,10 @@ from specref.verification import (
     applies,
     cases_of,
     check_case,
-    judging,
     main_job,
     prove,
     rule_cases,
+    rules,
     sample,
     verify,
 )
@@ -332,7 +332,7 @@ def test_a_rule_may_ask_nothing_where_all_is_certain() -> None:
 
 @pytest.mark.deep
 def test_very_long_blocks_are_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "MAX_TEXTS", 2_000)
+    monkeypatch.setattr(rules, "MAX_TEXTS", 2_000)
     report = prove(lambda *case: (*standard.step(*case), *[0] * 40))
     assert len(report.raised) == 1
     assert "more than 2,000 texts of 42 tokens" in str(report.raised[0][1])

@@ -13,14 +13,15 @@ from typing import Literal, TypeAlias
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
-from specref.report.charts import bars, legend
 from specref.report.layout import Prose, Table
 from specref.report.page import (
     Markup,
     again,
+    bars,
     element,
     html_page,
     joined,
+    legend,
     section,
     table,
     verdict_box,

@@ -23,16 +23,19 @@ from specref.conformance.summary import (
     shapes_asked_for,
     shown_first,
 )
-from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
     Markup,
     again,
+    bars,
     cards,
+    curve,
     element,
     facts,
     html_page,
+    intervals,
     joined,
+    legend,
     link_of,
     section,
     table,

@@ -13,8 +13,7 @@ from specref.report.document import Bars, Document, Heading, Kind, Part
 from specref.report.forms import Exact, Ids, Whole
 from specref.report.layout import Column, Prose, Table
 from specref.verification import Enumerated, Refutation, RuleReport
-from specref.verification.judging import MAX_TEXTS, notes_of
-from specref.verification.rules import MOST_PATHS
+from specref.verification.rules import MAX_TEXTS, MOST_PATHS, notes_of
 from specref.vocabulary import Vocabulary
 
 MOST_SHARES = 4

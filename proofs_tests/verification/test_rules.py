@@ -7,7 +7,7 @@ import pytest
 from specref.chance import TooManyPathsError
 from specref.proofs.exact import Proof
 from specref.spoiled import SpoiledError
-from specref.verification.judging import DescribedError, Result, received, result_of, sent
+from specref.verification.rules import DescribedError, Result, received, result_of, sent
 from specref.verification.situations import situations
 
 
