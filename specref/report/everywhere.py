@@ -22,6 +22,7 @@ ABOUT = (
 )
 FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
+STYLES = {"lossless": "bold green", "lossy": "bold red", "open": "bold yellow"}
 LONGER = 4
 """Times the budget, where it left something open."""
 NOT_SAID = (
@@ -49,7 +50,7 @@ def everywhere_document(
     parts: list[Part] = []
     for one in found:
         lines = f"; {unseen}" if unseen and one.verdict == "lossless" else ""
-        parts.append(Prose(f"{name}: {sentence(one)}{lines}", _style(one)))
+        parts.append(Prose(f"{name}: {sentence(one)}{lines}", STYLES[one.verdict]))
         parts.append(Prose(f"  {counts(one)}"))
         if one.witness:
             parts.append(Prose(_witness(one, one.witness)))
@@ -253,10 +254,6 @@ def rows_of(record: Mapping[str, Any]) -> Rows:
         Row(one["of"], tuple(one["after"])): [Fraction(value) for value in one["row"]]
         for one in record["rows"]
     }
-
-
-def _style(found: Everywhere) -> str:
-    return {"lossless": "bold green", "lossy": "bold red", "open": "bold yellow"}[found.verdict]
 
 
 def counts(found: Everywhere) -> str:

@@ -257,12 +257,9 @@ def _words(status: str) -> str:
     return status.replace("_", " ")
 
 
-def _applying(report: Report) -> list[CheckResult]:
-    return [one for one in report.results if one.status != Status.NOT_APPLICABLE]
-
-
 def _by_stage(report: Report) -> dict[Stage, list[CheckResult]]:
-    results = sorted(_applying(report), key=lambda one: list(Stage).index(one.stage))
+    applying = (one for one in report.results if one.status != Status.NOT_APPLICABLE)
+    results = sorted(applying, key=lambda one: list(Stage).index(one.stage))
     return {stage: list(found) for stage, found in groupby(results, key=lambda one: one.stage)}
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product, repeat
 from types import MappingProxyType
 
@@ -98,15 +99,11 @@ def of_text(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Prob
     return found
 
 
-def transported(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """The most that any lossless rule accepts of one draft from q: the optimum of transport."""
-    law = drafts_law(drafter.next_token(()), 1, replacement=True)
-    return optimal_acceptance(target.next_token(()), law).acceptance
-
-
-def transported_of_two(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
-    """The most that any lossless rule accepts of two drafts from q without replacement."""
-    law = drafts_law(drafter.next_token(()), 2, replacement=False)
+def transported(
+    drafts: int, target: Model, drafter: Model, text: Tokens, lookahead: int
+) -> Probability:
+    """The most that any lossless rule accepts of drafts from q, without replacement."""
+    law = drafts_law(drafter.next_token(()), drafts, replacement=False)
     return optimal_acceptance(target.next_token(()), law).acceptance
 
 
@@ -119,8 +116,10 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "min(p, q / sum of q over shared tokens)": Formula(of_renormalised),
         "p psi": Formula(matched),
         "min(p, psi)": Formula(of_text),
-        "the optimum of transport of the first draft": Formula(transported, total=True),
-        OPTIMUM_OF_TWO: Formula(transported_of_two, total=True),
+        "the optimum of transport of the first draft": Formula(
+            partial(transported, 1), total=True
+        ),
+        OPTIMUM_OF_TWO: Formula(partial(transported, 2), total=True),
     }
 )
 DECLARED = (

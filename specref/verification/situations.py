@@ -73,10 +73,6 @@ def _wanted(every: Iterator[Case], same_vocabulary: bool) -> Iterator[Case]:
     return (case for case in every if case.pair.same_vocabulary or not same_vocabulary)
 
 
-def _toy_pairs(profile: Profile) -> Iterator[Case]:
-    return cases(toy_pairs(profile), profile)
-
-
 def _initial_contexts(profile: Profile) -> Iterator[Case]:
     """Every context of one to three tokens, and one of each of many lengths."""
     two, three = Vocabulary("ab"), Vocabulary("abc")
@@ -326,7 +322,7 @@ def _two_vocabularies(profile: Profile) -> Iterator[Case]:
 
 
 SITUATIONS: Mapping[str, Callable[[Profile], Iterator[Case]]] = {
-    TOY_PAIRS: _toy_pairs,
+    TOY_PAIRS: lambda profile: cases(toy_pairs(profile), profile),
     "initial contexts": _initial_contexts,
     "vocabulary sizes": _vocabulary_sizes,
     "lookaheads": _lookaheads,

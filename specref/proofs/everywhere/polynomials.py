@@ -254,7 +254,7 @@ def _factored(polynomial: Polynomial) -> Product:
     counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
     if all(len(monomial) < 2 for monomial, _ in polynomial.terms):
         return whole
-    if len(counts) == 1 and len(max(polynomial.terms, key=_degree)[0]) > 2:
+    if len(counts) == 1 and max(len(monomial) for monomial, _ in polynomial.terms) > 2:
         return _by_rational_roots(polynomial) or whole
     for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
         look()
@@ -374,10 +374,6 @@ def _root_of(polynomial: Polynomial) -> Product:
             return NOTHING
         root[_without(last, half)] = rest[last] // (2 * size)
     return NOTHING
-
-
-def _degree(term: tuple[Monomial, int]) -> int:
-    return len(term[0])
 
 
 def _expanded(product: Product, without: Mapping[Polynomial, int], scale: int) -> Terms:

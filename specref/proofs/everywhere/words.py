@@ -8,7 +8,7 @@ from fractions import Fraction
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.deadline import OutOfTimeError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.rows import Clause, Row, Rows, Space
+from specref.proofs.everywhere.rows import Clause, Rows, Space
 from specref.proofs.everywhere.slices import Covered, Equation, Lossy
 
 MOST_READINGS = 64
@@ -111,7 +111,7 @@ def _shortest(
     choices = []
     for row in sorted(space.rows_of(polynomial)):
         size = len(space.entries(row))
-        last = _last_index(space, row)
+        last = len(space.variables) + space.of_row(row)[0]  # beyond those of the space
         names[last] = space.entry_name(row, size - 1)
         variables = space.of_row(row)
         rest = polynomials.ONE
@@ -135,8 +135,3 @@ def _shortest(
             if len(other.terms) < len(best[0]):
                 best = (other.terms, sign)
     return best
-
-
-def _last_index(space: Space, row: Row) -> int:
-    """A variable for the last entry of a row, beyond those of the space."""
-    return len(space.variables) + space.of_row(row)[0]
