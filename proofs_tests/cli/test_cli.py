@@ -209,9 +209,7 @@ def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.Monkey
     assert_fits("verify", file.read_text())
 
 
-def test_verify_tries_every_rule_on_every_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verify_tries_every_rule_on_every_case(tmp_path, monkeypatch):
     """Nothing is proved or sampled: that is counted, and what is asked for is reported."""
     proved, drawn = Counter(), Counter()
 
@@ -312,9 +310,7 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch, command: str) -> No
     assert result.stderr == "interrupted\n"
 
 
-def test_piped_progress_is_a_line_a_minute(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_piped_progress_is_a_line_a_minute(monkeypatch, capsys):
     now = 0.0
     monkeypatch.setattr(group.time, "monotonic", lambda: now)
     with progress(40, "mutants") as advance:
@@ -421,9 +417,7 @@ def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("verify",), ("prove", "x:y"), ("plan", "--n", "9")])
 @pytest.mark.parametrize("place", ["", "no/f", "file/f"])
-def test_unwritable_json_is_refused_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str
-) -> None:
+def test_unwritable_json_is_refused_before_any_work(tmp_path, monkeypatch, command, place):
     (tmp_path / "file").touch()
     monkeypatch.delattr(prove_module, "load_function")
     monkeypatch.delattr(main_job, "check_case")
@@ -502,9 +496,7 @@ def test_prove_does_not_depend_on_the_workers(tmp_path: Path) -> None:
     assert [one["error"] for one in record["raised"]] == ["50: tokens"]
 
 
-def test_an_interrupted_proof_is_reported_and_no_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_proof_is_reported_and_no_pass(tmp_path, monkeypatch):
     real, file = prove_module.prove, tmp_path / "report.json"
 
     def interrupted(*arguments, **options):

@@ -69,9 +69,7 @@ def server(folder: Path, *command: str) -> Iterator[None]:
 
 
 @pytest.mark.deep
-def test_the_main_job_survives_the_death_of_a_worker(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_main_job_survives_the_death_of_a_worker(address, monkeypatch):
     few = {name: TRIED[name] for name in ("autoregressive", "tli")}
     monkeypatch.setattr(main_job, "TRIED", few)
     monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)

@@ -136,9 +136,7 @@ STEP = "def verify(target, drafter, context, lookahead, rng): raise SystemExit('
     ],
 )
 @pytest.mark.parametrize("command", ["check", "write", "vectors", "replay"])
-def test_a_function_of_another_contract_is_misuse(
-    command: str, code: str, words: str, tmp_path: Path
-) -> None:
+def test_a_function_of_another_contract_is_misuse(command, code, words, tmp_path):
     """Exit code 2 and one line, from every command that takes a sampler; no failed check."""
     file, case = tmp_path / "sampler.py", tmp_path / "joint-wide-seed-0.json"
     name = f"{file}:verify"
@@ -165,9 +163,7 @@ def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
     assert 'contract="verify", ragged=False, dtype="float32")' in text
 
 
-def test_ctrl_c_leaves_a_report_of_what_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_leaves_a_report_of_what_was_found(tmp_path, monkeypatch):
     usual = Check.run
 
     def interrupted_at_the_boundary(one, judge):
@@ -235,9 +231,7 @@ def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -
     ("asked", "detected"),
     [((), 0.1), (("--profile", "thorough"), 0.01), (("--detect-tv", "0.3"), 0.3)],
 )
-def test_a_slow_sampler_is_judged_coarsely_unless_more_is_asked_for(
-    asked: tuple[str, ...], detected: float
-) -> None:
+def test_a_slow_sampler_is_judged_coarsely_unless_more_is_asked_for(asked, detected):
     if IMPLEMENTATIONS["torch-backend"].not_run:
         pytest.skip("not_run (torch is not installed)")
     result = run("check", "torch-backend", "-v", "--only", "smoke/answers", *asked)
@@ -271,9 +265,7 @@ def test_what_is_cheap_comes_first() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "written"), [(0.5, 3), (30.0, 1)])
-def test_only_writing_that_takes_seconds_is_put_off(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, written: int
-) -> None:
+def test_only_writing_that_takes_seconds_is_put_off(monkeypatch, seconds, written):
     """Three checks end one right after another: the file has the last, unless the disk is slow."""
     clock, times = SimpleNamespace(now=0.0), []
 

@@ -65,9 +65,7 @@ def test_former_commands_are_hidden_and_work(monkeypatch: pytest.MonkeyPatch) ->
         ),
     ],
 )
-def test_former_options_mean_the_same(
-    former: tuple[str, ...], now: tuple[str, ...], asked: list[Any]
-) -> None:
+def test_former_options_mean_the_same(former, now, asked):
     for words in (former, now):
         assert run("check", EXAMPLE, *words).stderr.endswith("error: not run\n")
     assert asked[0] == asked[1] != asked[0].__class__(name=EXAMPLE)
@@ -175,9 +173,7 @@ def test_misuse_has_one_form(words: str) -> None:
     assert MISUSES[words] in line
 
 
-def test_defaults_come_from_pyproject(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Any]
-) -> None:
+def test_defaults_come_from_pyproject(tmp_path, monkeypatch, asked):
     """Of a folder above, too; the command line comes first."""
     (tmp_path / "pyproject.toml").write_text(
         f'[tool.specref]\ntarget = "{EXAMPLE}"\nrule = "standard"\nonly = "smoke"\n'
@@ -204,9 +200,7 @@ def test_defaults_come_from_pyproject(
         ('[tool.specref]\nprofile = "quik"\n', "did you mean 'quick'?"),
     ],
 )
-def test_a_wrong_key_is_misuse(
-    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_key_is_misuse(text, message, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
     result = run("check", EXAMPLE)
@@ -247,9 +241,7 @@ def test_a_shell_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("ini", ["init"]),
     ],
 )
-def test_bash_completes_words_that_it_cuts_at_colons(
-    typed: str, inserted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bash_completes_words_that_it_cuts_at_colons(typed, inserted, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(SAMPLER)
     monkeypatch.chdir(tmp_path)
     line = f"specref {typed}"

@@ -34,18 +34,14 @@ SEEDED_ANEW = {'Random(asked["seed"])': "Random(1)"}
 
 
 @pytest.fixture(scope="module", params=BUILDS)
-def template(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path]:
+def template(request, tmp_path_factory):
     """The command of a template as it is, and the folder it was built in."""
     folder = tmp_path_factory.mktemp(request.param)
     return built(request.param, folder), folder
 
 
 @pytest.mark.deep
-def test_templates_are_lossless(
-    template: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_templates_are_lossless(template, monkeypatch):
     command, folder = template
     monkeypatch.chdir(folder)
     only = (*QUICK, "--only", "smoke/large", "--only", "boundary/ragged", "--detect-tv", "0.2")
@@ -59,9 +55,7 @@ def test_templates_are_lossless(
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.deep
 @pytest.mark.parametrize("language", BUILDS)
-def test_a_bug_in_a_template_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str
-) -> None:
+def test_a_bug_in_a_template_is_named(tmp_path, monkeypatch, language):
     monkeypatch.chdir(tmp_path)
     command = built(language, tmp_path, RESIDUAL_IS_P[language])
     file = tmp_path / "report.json"
@@ -76,9 +70,7 @@ def test_a_bug_in_a_template_is_named(
 
 
 @pytest.mark.deep
-def test_one_that_ignores_its_seed_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_ignores_its_seed_is_noticed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = built("python", tmp_path, SEEDED_ANEW)
     file = tmp_path / "report.json"
@@ -89,9 +81,7 @@ def test_one_that_ignores_its_seed_is_noticed(
 
 
 @pytest.mark.deep
-def test_a_saved_case_of_a_program_is_replayed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_saved_case_of_a_program_is_replayed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = built("python", tmp_path, RESIDUAL_IS_P["python"])
     save = ("--only", "joint/wide", "--detect-tv", "0.2", "--save", "failures")
@@ -104,9 +94,7 @@ def test_a_saved_case_of_a_program_is_replayed(
     assert saved in " ".join(result.output.split())
 
 
-def test_replay_waits_as_long_as_the_check_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_waits_as_long_as_the_check_did(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
     only = ("--only", "smoke/answers", "--patience", "0.3")  # the former name of --timeout
@@ -123,9 +111,7 @@ NAMING = "To identify a known bug, run again with --only joint"
 
 
 @pytest.mark.deep
-def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     target = f"process:{built('python', tmp_path, UPSIDE_DOWN)}"
     joint = ("--only", "joint/wide", "--detect-tv", "0.2")
@@ -148,9 +134,7 @@ def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
         ({"at_verify": "print('tick')"}, 1, "answered 'tick': expected a JSON object"),
     ],
 )
-def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
-    tmp_path: Path, holes: dict[str, str], code: int, message: str
-) -> None:
+def test_before_the_start_is_misuse_and_after_it_a_broken_contract(tmp_path, holes, code, message):
     target = f"process:{toy(tmp_path, **holes)}"
     timeout = ("--timeout", "0.3") if "0.3" in message else ()
     result = run("check", target, "--only", "smoke/answers", *timeout)

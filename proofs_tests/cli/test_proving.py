@@ -166,9 +166,7 @@ def twice(target, drafter, context, lookahead, chance):
 
 
 @pytest.mark.deep
-def test_losslessness_that_was_not_asked_is_said_and_longer_steps_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_losslessness_that_was_not_asked_is_said_and_longer_steps_are_refused(tmp_path):
     file = tmp_path / "rules.py"
     file.write_text(LENIENT)
     result = run("prove", f"{file}:step", *TWO_TOKENS, "--against", "standard")
@@ -273,9 +271,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
         ("union", "min(p, q), 0 for what the draft model lacks", "1e-9", 2),
     ],
 )
-def test_a_wrong_formula_is_1_and_an_open_one_is_2(
-    rule: str, formula: str, budget: str, code: int, monkeypatch
-) -> None:
+def test_a_wrong_formula_is_1_and_an_open_one_is_2(rule, formula, budget, code, monkeypatch):
     """Whether the rule accepts less than the formula says, or more."""
     asked = Question(rule, formula, ("a", "b", "c"), ("b", "c", "d"), 1)
     monkeypatch.setattr(module, "questions_of", lambda profile: [asked])
@@ -286,9 +282,7 @@ def test_a_wrong_formula_is_1_and_an_open_one_is_2(
     ("rules", "budget"),
     [(("standard", "autoregressive"), "1e-9"), (("union", "standard"), "20")],
 )
-def test_pairs_that_are_open_or_not_run_are_2(
-    rules: tuple[str, str], budget: str, monkeypatch
-) -> None:
+def test_pairs_that_are_open_or_not_run_are_2(rules, budget, monkeypatch):
     drafter = ("b", "c") if "union" in rules else ("a", "b")
     asked = Question(*rules, ("a", "b"), drafter, 1)
     monkeypatch.setattr(module, "questions_of", lambda profile: [asked])

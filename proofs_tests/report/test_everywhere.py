@@ -1,7 +1,6 @@
 """Pages about every p and q: what they say, and that they fit a phone. Nothing is random."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -108,9 +107,7 @@ def test_answers_that_are_open_or_unknown_are_no_pass() -> None:
         ("min(p, q / sum of q over shared tokens)", "1 closed forms are refuted", "bad", 1),
     ],
 )
-def test_which_rule_accepts_more_is_a_page(
-    question: str | None, headline: str, kind: str, code: int, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_which_rule_accepts_more_is_a_page(question, headline, kind, code, tmp_path, monkeypatch):
     asked = questions_of("quick")[:1]
     if question is not None:
         asked = (Question("union", question, ("a", "b", "c"), ("b", "c", "d"), 1),)

@@ -188,9 +188,7 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(passing: Report, pages: Pag
         (("joint/wide", Status.FAILED, Finding.DEPENDENCE), "blocks depend on each other"),
     ],
 )
-def test_the_headline_is_the_finding(
-    result: tuple[str, Status, Finding | None], headline: str
-) -> None:
+def test_the_headline_is_the_finding(result, headline):
     id_, status, finding = result
     stage = Stage(id_.split("/")[0])
     one = CheckResult(id_, stage, status, WRONG, {}, 0.5, finding)
@@ -291,9 +289,7 @@ def test_sentences_of_a_section_flow_and_figures_stay_aligned(pages: Pages) -> N
     assert not any("was rejected" in one for one in figures)
 
 
-def test_the_replay_line_runs_the_same_again(
-    failing: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_replay_line_runs_the_same_again(failing, monkeypatch):
     monkeypatch.setattr(suite, "diagnosed", lambda *given: None)
     line = replay_line(failing)
     assert line.endswith(f"--declare one_hot=false --only {failing.failures[0].id}")
@@ -370,9 +366,7 @@ def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:
         (None, "Chromium is not installed"),
     ],
 )
-def test_a_browser_that_does_not_start_is_not_asked(
-    script: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_browser_that_does_not_start_is_not_asked(script, why, tmp_path, monkeypatch):
     if script is not None:
         (tmp_path / "chromium").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (tmp_path / "chromium").chmod(0o755)

@@ -40,9 +40,7 @@ def hanging(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any)
     time.sleep(60)
 
 
-def printed_step(
-    target: Any, drafter: Any, context: Any, lookahead: Any, *, chance: Any
-) -> tuple[int, ...]:
+def printed_step(target, drafter, context, lookahead, *, chance):
     return algorithm_5(target, drafter, context, lookahead, chance)
 
 

@@ -124,9 +124,7 @@ def test_the_formula_of_another_rule_is_refuted() -> None:
 
 
 @pytest.mark.deep
-def test_seconds_are_those_that_the_question_took(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_seconds_are_those_that_the_question_took(monkeypatch):
     readings = iter((3.0, 5.125))
     clock = SimpleNamespace(process_time=lambda: next(readings))
     monkeypatch.setattr("specref.verification.dominance.time", clock)

@@ -379,9 +379,7 @@ def test_what_is_found_survives_an_interrupt() -> None:
 
 
 @pytest.mark.deep
-def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(monkeypatch):
     """Of the toy pairs it would be an error: all rules are proved there."""
     monkeypatch.setattr(rules, "MOST_PATHS", 40)
     report = prove(standard.step, only=["toy pairs", "lookaheads"])

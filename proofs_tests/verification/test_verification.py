@@ -9,7 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
@@ -86,9 +85,7 @@ def test_of_a_loop_the_first_three_tokens_are_proved() -> None:
     assert not fourth.failures
 
 
-def test_loops_are_proved_from_the_start_of_a_text_if_an_iteration_has_few_paths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_loops_are_proved_from_the_start_of_a_text_if_an_iteration_has_few_paths(monkeypatch):
     rule, case = RULES["standard"], case_named("four tokens")
     paths = check_case(rule, case).paths
     for most, loops in ((paths, 1), (paths - 1, 0)):
@@ -124,9 +121,7 @@ def in_no_row() -> set[str]:
     return with_a_step().difference(*(modules(rule.step) for rule in TRIED.values()))
 
 
-def test_every_file_with_a_step_is_in_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_file_with_a_step_is_in_the_table(tmp_path, monkeypatch):
     of_rules = set().union(*(modules(rule.step) for rule in TRIED.values()))
     assert with_a_step() == {
         name
@@ -471,9 +466,7 @@ def test_bad_input(arguments: tuple, part: str) -> None:
 
 
 @pytest.mark.parametrize("profile", main_job.TRIALS)
-def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_smaller(
-    profile,
-) -> None:
+def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_smaller(profile):
     trials, eps = main_job.TRIALS[profile], main_job.EPS[profile]
     for name in ("standard", "slrs"):
         for distance, enough in ((eps, True), (eps / 10, False)):
@@ -486,9 +479,7 @@ def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_small
 
 
 @pytest.mark.usefixtures("small_job", "nothing_proved")
-def test_each_case_is_told_once_and_seconds_are_those_of_the_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_case_is_told_once_and_seconds_are_those_of_the_work(monkeypatch):
     told: list[str] = []
     # A clock that goes on by one second a look: each job takes one second.
     looks = itertools.count()

@@ -226,9 +226,7 @@ def test_numbers_that_are_looked_up_are_told_apart_from_all_in_the_table(models:
     )
 
 
-def test_programs_that_compare_for_ever_and_numbers_without_end_are_refused(
-    models: Models,
-) -> None:
+def test_programs_that_compare_for_ever_and_numbers_without_end_are_refused(models):
     reading = models.reading
     (a, _, _), (_, b, _) = rows(models)
     event = ("sign", a - b, signs.POSITIVE)

@@ -58,9 +58,7 @@ def test_there_may_be_no_path_with_a_beginning() -> None:
 
 
 @pytest.mark.parametrize(("from_run", "sure"), [(2, [0, 1]), (4, [1, 0])])
-def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
-    from_run: int, sure: list[int]
-) -> None:
+def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(from_run, sure):
     """From some run on the token is certain; two runs repeat the first, with token 0."""
     runs = [0]
 
@@ -202,9 +200,7 @@ def test_numbers_of_an_ended_path_are_refused(models: Models) -> None:
             use()
 
 
-def test_an_array_that_nobody_has_comes_again_and_one_that_is_kept_does_not(
-    models: Models,
-) -> None:
+def test_an_array_that_nobody_has_comes_again_and_one_that_is_kept_does_not(models):
     def ids(keeps: bool) -> int:
         kept, seen = [], []
         for _ in range(3):

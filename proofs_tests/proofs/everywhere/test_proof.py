@@ -117,9 +117,7 @@ def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
     ("raising", "wrong", "said"),
     [(True, True, "lossy, or raises, at"), (True, False, "raises at"), (False, True, "lossy at")],
 )
-def test_a_verdict_says_raises_of_regions_that_raise_alone(
-    raising: bool, wrong: bool, said: str
-) -> None:
+def test_a_verdict_says_raises_of_regions_that_raise_alone(raising, wrong, said):
     def step(target, drafter, context, lookahead, chance):
         p, q = target.next_token(context), drafter.next_token(context)
         if raising and q[0] < p[0] / 5:

@@ -18,7 +18,6 @@ import pytest
 from specref import Vocabulary
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Reading, TieError
-from specref.proofs.everywhere.polynomials import Product
 from specref.proofs.everywhere.region import Region
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
 from specref.proofs.everywhere.solver import Counts, Solver
@@ -174,9 +173,7 @@ class OfNoWeightError(Exception):
     """A path has a branch that is not taken at these rows."""
 
 
-def with_fractions(
-    program: Callable[..., Told], p: list[Fraction], q: list[Fraction], expected: Told
-) -> str:
+def with_fractions(program, p, q, expected):
     """What differs from the sample; empty if nothing does before a weight of 0."""
     told: Told = []
 
@@ -193,9 +190,7 @@ def with_fractions(
     return "" if told == expected else f"{told}, expected {expected}"
 
 
-def region_at(
-    program: Callable[..., Told], p: list[Fraction], q: list[Fraction]
-) -> tuple[Region, Chart, Product, Told] | None:
+def region_at(program, p, q):
     """The region of a sample; None at a tie."""
     space = Space(LETTERS, LETTERS, 0)
     given = dict(enumerate((*p[:2], *q[:2])))
@@ -322,9 +317,7 @@ def test_it_is_found_if_poles_are_taken_for_zeros(monkeypatch: pytest.MonkeyPatc
         ("p(c)", ["p(b) <= q(a)"], True),
     ],
 )
-def test_a_divisor_may_be_0_only_where_the_weight_vanishes(
-    weight: str, given: list[str], required: bool
-) -> None:
+def test_a_divisor_may_be_0_only_where_the_weight_vanishes(weight, given, required):
     space = Space(LETTERS, LETTERS, 0)
     p, q = space.entries(P), space.entries(Q)
     chart, solver = Chart(space, {}), Solver(Counts())

@@ -1,7 +1,6 @@
 """Sets of signs, against numbers that have them; linear combinations that exclude conditions."""
 
 import random
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from operator import add, mul
@@ -42,9 +41,7 @@ def union(numbers: list[int]) -> int:
 
 
 @pytest.mark.parametrize(("operation", "tabled"), [(add, signs.plus), (mul, signs.times)])
-def test_the_signs_of_an_operation_are_those_that_its_numbers_have(
-    operation: Callable[[int, int], int], tabled: Callable[[int, int], int]
-) -> None:
+def test_the_signs_of_an_operation_are_those_that_its_numbers_have(operation, tabled):
     for a, b in product(range(8), repeat=2):
         found = union([operation(x, y) for x in some(a) for y in some(b)])
         assert tabled(a, b) == found, (a, b)
@@ -193,9 +190,7 @@ def only(form: Product) -> Polynomial:
         max_size=8,
     ),
 )
-def test_no_sign_that_rows_give_is_left_out(
-    terms: list[tuple[int, list[int]]], weights: list[list[int]]
-) -> None:
+def test_no_sign_that_rows_give_is_left_out(terms, weights):
     for polynomial in summed(terms).powers:
         possible = signs_over_rows(polynomial, ROW_OF.__getitem__)
         for drawn in weights:
