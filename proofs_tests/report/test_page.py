@@ -6,7 +6,6 @@ as of the lossy example and engine, with 0.999.
 
 import json
 import math
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -20,7 +19,6 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from proofs_tests.helpers import pages as chromium
 from proofs_tests.helpers.engines import LOSSY, engine, sampling
 from proofs_tests.helpers.pages import Page, contrast, measured
 from specref import check
@@ -354,26 +352,6 @@ def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:
     assert found["width"] > 390
     assert found["overlaps"] == 1
     assert found["background"] == "rgb(13, 17, 23)"
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("exec sleep 60", "Chromium does not start: TimeoutExpired"),
-        ("exit 3", "Chromium does not start: exit code 3"),
-        ("true", "Chromium does not start: exit code 0"),
-        ('test "$HOME" != "$WAS" && echo "<html></html>"', ""),
-        (None, "Chromium is not installed"),
-    ],
-)
-def test_a_browser_that_does_not_start_is_not_asked(script, why, tmp_path, monkeypatch):
-    if script is not None:
-        (tmp_path / "chromium").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (tmp_path / "chromium").chmod(0o755)
-    monkeypatch.setenv("WAS", os.environ.get("HOME", ""))
-    monkeypatch.setenv("PATH", f"{tmp_path}" if script is None else f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(chromium, "PROBE", 1)
-    assert chromium.missing.__wrapped__() == (f"not_run ({why})" if why else "")
 
 
 def test_a_table_and_intervals() -> None:

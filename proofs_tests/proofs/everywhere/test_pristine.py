@@ -28,14 +28,18 @@ from specref.proofs.everywhere.walk import Trace, Walk, paths, unlike
 TWO = Vocabulary("ab")
 
 
-def followed(step: Any, beginning: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
-    """The choices of all paths, p = (1/3, 2/3)."""
+def at_a_third() -> Models:
+    """p = (1/3, 2/3) at the start."""
     space = Space(TWO, TWO, 0)
     space.entries(Row("p", ()))
     chart = Chart(space, {})
     sample = Sample(chart, {0: Fraction(1, 3)}, "")
-    models = Models(chart, Reading(space.prime, sample.value))
-    found = paths(step, models, 1, set(), lambda: None, beginning)
+    return Models(chart, Reading(space.prime, sample.value))
+
+
+def followed(step: Any, beginning: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+    """The choices of all paths, p = (1/3, 2/3)."""
+    found = paths(step, at_a_third(), 1, set(), lambda: None, beginning)
     return [path.choices for path in found]
 
 
@@ -144,11 +148,7 @@ needs_split = pytest.mark.skipif(not CAN_SPLIT, reason="processes cannot be spli
 
 @pytest.fixture
 def models() -> Models:
-    space = Space(TWO, TWO, 0)
-    space.entries(Row("p", ()))
-    chart = Chart(space, {})
-    sample = Sample(chart, {0: Fraction(1, 3)}, "")
-    return Models(chart, Reading(space.prime, sample.value))
+    return at_a_third()
 
 
 @pytest.fixture(autouse=True)

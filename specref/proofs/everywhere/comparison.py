@@ -25,6 +25,7 @@ from specref.proofs.everywhere.proof import (
     RANDOM_ROWS,
     Everywhere,
     all_rows,
+    as_vocabularies,
     is_lossless_everywhere,
     models_of,
     random_rows,
@@ -169,9 +170,7 @@ def compare_everywhere(
     """
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
-    target = target if isinstance(target, Vocabulary) else Vocabulary(target)
-    drafter = target if drafter is None else drafter
-    drafter = drafter if isinstance(drafter, Vocabulary) else Vocabulary(drafter)
+    target, drafter = as_vocabularies(target, drafter)
     for name, vocabulary in (("target", target), ("drafter", drafter)):
         if vocabulary.eos is not None:
             raise ValueError(

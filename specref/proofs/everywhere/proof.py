@@ -223,10 +223,7 @@ def is_lossless_everywhere(
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
     check_step(step)
-    target = target if isinstance(target, Vocabulary) else Vocabulary(target)
-    if drafter is None:
-        drafter = target
-    drafter = drafter if isinstance(drafter, Vocabulary) else Vocabulary(drafter)
+    target, drafter = as_vocabularies(target, drafter)
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
     started = time.monotonic()
@@ -262,6 +259,15 @@ def is_lossless_everywhere(
         seconds = time.monotonic() - started
         done = len(outcomes), interrupted
         return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
+
+
+def as_vocabularies(
+    target: Vocabulary | Iterable[str], drafter: Vocabulary | Iterable[str] | None
+) -> tuple[Vocabulary, Vocabulary]:
+    """Both as vocabularies; the drafter's is the target's by default."""
+    first = target if isinstance(target, Vocabulary) else Vocabulary(target)
+    drafter = first if drafter is None else drafter
+    return first, drafter if isinstance(drafter, Vocabulary) else Vocabulary(drafter)
 
 
 @dataclass(frozen=True)
