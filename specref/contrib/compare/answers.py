@@ -34,21 +34,10 @@ def record_of(
 ) -> dict[str, Any]:
     """A record from an answer.
 
-    Parameters
-    ----------
-    answer : mapping
-    prompt : str
-    seed : int
-    most : int, optional
-        Of the likeliest tokens; servers may add the token itself as one more.
+    * `most`: Of the likeliest tokens; servers may add the token itself as one more.
+    * raises `KeyError`, `IndexError`, `TypeError`, `ValueError`: A field is missing, or of another
+      kind.
 
-    Raises
-    ------
-    KeyError, IndexError, TypeError, ValueError
-        A field is missing, or of another kind.
-
-    Examples
-    --------
     >>> found = record_of({"choices": [{"text": "a b", "finish_reason": "stop"}]}, "x", 1)
     >>> found["token_ids"], found["unit"]
     ([1756872259, 2011248169], 'words')
@@ -86,8 +75,6 @@ def record_of(
 def drafted_in(answer: Mapping[str, Any]) -> int | None:
     """How many tokens were drafted, as far as an answer says; None if it says nothing.
 
-    Examples
-    --------
     >>> drafted_in({"timings": {"predicted_n": 8, "draft_n": 6}})
     6
     >>> drafted_in({"timings": {"predicted_n": 8}}), drafted_in({})

@@ -32,21 +32,12 @@ where the first ones decide."""
 class ByModel:
     """The verdict on one file by the model.
 
-    Attributes
-    ----------
-    report : EntropyReport
-    texts, given : int
-        Those that were read until the verdict, or the end of the time; and all.
-    at_cut : int
-        Tokens that the declared filter excludes by no more than rounding; not judged.
-    finds : tuple of (float or None)
-        The nearest temperatures below and above 1 that so many tokens are expected to find.
-    stages : dict
-        Of reported log-probabilities, how many agree with the model's, raw and processed.
-    reported : int
-        How many there are.
-    stopped : str or None
-        Why not all were read, though nothing was found.
+    * `texts`, `given`: Those that were read until the verdict, or the end of the time; and all.
+    * `at_cut`: Tokens that the declared filter excludes by no more than rounding; not judged.
+    * `finds`: The nearest temperatures below and above 1 that so many tokens are expected to find.
+    * `stages`: Of reported log-probabilities, how many agree with the model's, raw and processed.
+    * `reported`: How many there are.
+    * `stopped`: Why not all were read, though nothing was found.
     """
 
     report: EntropyReport
@@ -93,25 +84,14 @@ def judge_by_model(
 
     Ctrl-C ends it, too, with the verdict on what was read.
 
-    Parameters
-    ----------
-    texts : Texts
-        Their records need the prompt: "prompt_token_ids", or "prompt" as text.
-    loaded : Loaded
-        The target.
-    setting : Setting
-        Temperature, top-k and top-p of the system that is judged.
-    alpha, tolerance : float
-        Of a false LOSSY; and nats between a reported log-probability and the model's.
-    advance : callable
-        Told after each text how many tokens it had.
-    seconds : float
-        The bets are fair whenever they end, so that the time may end them.
-
-    Raises
-    ------
-    ValueError
-        A prompt is missing, or has ids that the model lacks.
+    * `texts`: Their records need the prompt: "prompt_token_ids", or "prompt" as text.
+    * `loaded`: The target.
+    * `setting`: Temperature, top-k and top-p of the system that is judged.
+    * `alpha`, `tolerance`: Of a false LOSSY; and nats between a reported log-probability and the
+      model's.
+    * `advance`: Told after each text how many tokens it had.
+    * `seconds`: The bets are fair whenever they end, so that the time may end them.
+    * raises `ValueError`: A prompt is missing, or has ids that the model lacks.
     """
     contexts = _contexts(texts, loaded)
     bets, ends = EntropyMartingale(alpha), time.monotonic() + seconds

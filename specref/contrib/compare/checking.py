@@ -47,15 +47,9 @@ SPEC, PLAIN = "on", "off"
 class Judging:
     """How files are judged.
 
-    Attributes
-    ----------
-    alpha, within, tolerance : float
-        The last in nats, of log-probabilities.
-    seed : int
-    setting : Setting
-        Declared: what raw log-probabilities are shaped by.
-    declared : str or None
-        The stage of log-probabilities.
+    * `alpha`, `within`, `tolerance`: The last in nats, of log-probabilities.
+    * `setting`: Declared: what raw log-probabilities are shaped by.
+    * `declared`: The stage of log-probabilities.
     """
 
     alpha: float
@@ -89,21 +83,12 @@ class Looks:
 class Checked:
     """All that was found.
 
-    Attributes
-    ----------
-    comparison : Comparison
-    logprobs : Agreement or None
-        Of both sides with each other.
-    reported : tuple of ReportedLogprobs
-        Of each side that reports any.
-    speculation : Speculation or None
-        Where drafts are counted, and of a server.
-    greedy : Greedy or None
-        Of a server.
-    seeds : tuple of Seeds or None
-        Of a server with speculation, and without.
-    looks : Looks or None
-        Of a server.
+    * `logprobs`: Of both sides with each other.
+    * `reported`: Of each side that reports any.
+    * `speculation`: Where drafts are counted, and of a server.
+    * `greedy`: Of a server.
+    * `seeds`: Of a server with speculation, and without.
+    * `looks`: Of a server.
     """
 
     comparison: Comparison
@@ -180,10 +165,7 @@ def read_file(
 ) -> File:
     """A file, with its log-probabilities judged and its drafts counted.
 
-    Raises
-    ------
-    ValueError, OSError
-        As `read_texts`.
+    * raises `ValueError`, `OSError`: As `read_texts`.
     """
     logs = Reported(judging.setting, judging.alpha, judging.declared, judging.tolerance)
     drafts = Drafts()
@@ -194,10 +176,7 @@ def read_file(
 def judged(spec: File, plain: File, judging: Judging) -> Checked:
     """Compare two files.
 
-    Raises
-    ------
-    ValueError
-        They do not go together.
+    * raises `ValueError`: They do not go together.
     """
     switched = speculation(spec.drafts, plain.drafts)
     return Checked(
@@ -221,12 +200,7 @@ def _noted(file: Path) -> int | None:
 def judged_folder(folder: Path, judging: Judging, seeds: Mapping[str, range]) -> Checked:
     """Judge the files that ``specref check URL`` has collected in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-    judging : Judging
-    seeds : mapping
-        Of the texts of each side that one look takes: a run that was interrupted has more.
+    * `seeds`: Of the texts of each side that one look takes: a run that was interrupted has more.
     """
     files = [
         read_file(str(folder / f"{side}.jsonl"), judging, seeds=seeds[side])

@@ -17,16 +17,9 @@ def refuse_others(place: Path, sides: Mapping[str, Request]) -> None:
     A folder that has texts, but does not say where they are from, is taken: versions before
     this file did not say it.
 
-    Parameters
-    ----------
-    place : Path
-    sides : mapping
-        A request for each side, by its name.
-
-    Raises
-    ------
-    ValueError
-        The folder holds texts of another source; or its file was changed by hand.
+    * `sides`: A request for each side, by its name.
+    * raises `ValueError`: The folder holds texts of another source; or its file was changed by
+      hand.
     """
     file = place / DRAWN
     if not (file.exists() and has_texts(place)):
@@ -72,8 +65,6 @@ def _different(
 ) -> Iterator[str]:
     """What the folder has of all that differs, the addresses first.
 
-    Examples
-    --------
     >>> kept = {"on": {"top_p": 0.9, "drafts": 4}, "off": {"top_p": 0.9, "drafts": 0}}
     >>> now = {"on": {"top_p": 0.8, "drafts": 2}, "off": {"top_p": 0.8, "drafts": 0}}
     >>> list(_different(kept, now))

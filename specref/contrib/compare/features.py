@@ -37,11 +37,7 @@ Ints: TypeAlias = NDArray[np.integer[Any]]
 class Side:
     """The texts of one side that have a partner, flat: a row for each token.
 
-    Attributes
-    ----------
-    token, pair, position : ndarray of int
-    lengths : ndarray of int, shape (pairs,)
-    endings : list of (str or None)
+    * `lengths` (shape (pairs,))
     """
 
     token: Ints
@@ -70,19 +66,11 @@ def side_of(texts: Texts, chosen: Ints) -> Side:
 class Table:
     """How often the cells of a table are in the texts of pairs.
 
-    Attributes
-    ----------
-    name : str
-    labels : list of str
-        Of the cells; the last may be all others.
-    size : int
-        How many pairs there are.
-    pairs : tuple of ndarray
-        For each side, the pair of each visit, in ascending order.
-    cells : tuple of ndarray
-        And its cell.
-    once : bool
-        Whether a text is in one cell exactly: then the table has a total variation.
+    * `labels`: Of the cells; the last may be all others.
+    * `size`: How many pairs there are.
+    * `pairs`: For each side, the pair of each visit, in ascending order.
+    * `cells`: And its cell.
+    * `once`: Whether a text is in one cell exactly: then the table has a total variation.
     """
 
     name: str
@@ -131,12 +119,8 @@ class Table:
 class Numbers:
     """One number of each text, of both sides.
 
-    Attributes
-    ----------
-    name : str
-    values : tuple of ndarray, shape (pairs,) each
-    bounded : bool
-        Whether all are in [0, 1], and what they count was not chosen from these texts.
+    * `values` (shape (pairs,) each)
+    * `bounded`: Whether all are in [0, 1], and what they count was not chosen from these texts.
     """
 
     name: str
@@ -151,8 +135,6 @@ Codes: TypeAlias = tuple[Ints, Ints]
 def commonest(codes: Sequence[Ints], most: int) -> Ints:
     """The codes that are most frequent in all arrays together, in ascending order.
 
-    Examples
-    --------
     >>> commonest([np.array([5, 5, 9]), np.array([9, 2])], 2)
     array([5, 9])
     """
@@ -176,14 +158,8 @@ def lumped(codes: Ints, kept: Ints) -> Ints:
 class Counted:
     """What is counted, before the cells of its table are chosen.
 
-    Attributes
-    ----------
-    name : str
-    pairs, codes : tuple of ndarray
-    label : callable
-        From a code to its name.
-    once, certified : bool
-        Whether a text has one code; and whether a bound is wanted.
+    * `label`: From a code to its name.
+    * `once`, `certified`: Whether a text has one code; and whether a bound is wanted.
     """
 
     name: str

@@ -148,8 +148,6 @@ class Comparison:
 def up(value: float) -> float:
     """A bound in hundredths, which is one still.
 
-    Examples
-    --------
     >>> up(0.231), up(1.0)
     (0.24, 1.0)
     """
@@ -164,20 +162,10 @@ def compare(
     Texts of one prompt are to be independent, and all that were drawn; the number of texts was
     not chosen by what is in them.
 
-    Parameters
-    ----------
-    spec, plain : Texts
-    alpha : float
-        The probability that two systems with one distribution are called lossy.
-    within : float
-        The total variation that is to be certified.
-    seed : int
-        Of the shuffle that pairs texts; not to be chosen by what comes out.
-
-    Raises
-    ------
-    ValueError
-        A number is not in (0, 1), or the files do not go together.
+    * `alpha`: The probability that two systems with one distribution are called lossy.
+    * `within`: The total variation that is to be certified.
+    * `seed`: Of the shuffle that pairs texts; not to be chosen by what comes out.
+    * raises `ValueError`: A number is not in (0, 1), or the files do not go together.
     """
     for name, value in (("alpha", alpha), ("within", within)):
         if not 0 < value < 1:

@@ -67,11 +67,7 @@ class Agreement:
 def agreement(spec: Texts, plain: Texts, tolerance: float) -> Agreement | None:
     """Compare what both files report; None where a file reports nothing.
 
-    Parameters
-    ----------
-    spec, plain : Texts
-    tolerance : float
-        Nats by which two values of one token may differ.
+    * `tolerance`: Nats by which two values of one token may differ.
     """
     if spec.logprobs is None or plain.logprobs is None:
         return None

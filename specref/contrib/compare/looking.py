@@ -49,18 +49,10 @@ Advance = Callable[..., None]
 class Plan:
     """What is asked for, and when it is judged.
 
-    Attributes
-    ----------
-    prompts : sequence of str
-    first_seed, workers : int
-    looks : tuple of int
-        Texts of each prompt after which all are judged.
-    limit : str
-        Why there are no more texts.
-    seconds : float
-        A look that would come later is left to the next run.
-    metrics : bool
-        Whether the server's own count of drafts is read.
+    * `looks`: Texts of each prompt after which all are judged.
+    * `limit`: Why there are no more texts.
+    * `seconds`: A look that would come later is left to the next run.
+    * `metrics`: Whether the server's own count of drafts is read.
     """
 
     prompts: Sequence[str]
@@ -75,8 +67,6 @@ class Plan:
 def looks_of(texts: int) -> tuple[int, ...]:
     """After how many texts of each prompt they are judged.
 
-    Examples
-    --------
     >>> looks_of(400), looks_of(60), looks_of(8)
     ((50, 100, 200, 400), (30, 60), (8,))
     """
@@ -90,14 +80,9 @@ def texts_planned(place: Path, asked: Mapping[str, Any], texts: int) -> int:
     How many a time allows depends on how busy a server is; looks at other numbers of texts would
     be more looks than alpha was shared by.
 
-    Parameters
-    ----------
-    place : Path
-        The folder that keeps the texts, and the plan.
-    asked : mapping
-        What the number depends on besides the server's pace.
-    texts : int
-        By that pace.
+    * `place`: The folder that keeps the texts, and the plan.
+    * `asked`: What the number depends on besides the server's pace.
+    * `texts`: By that pace.
     """
     file, now = place / PLAN, json.loads(as_json(dict(asked)))
     with suppress(OSError, ValueError, LookupError, TypeError):
@@ -113,22 +98,11 @@ def looked(
 ) -> Iterator[Checked]:
     """Collect texts, and yield the verdict of each look; the last one decides, or says why not.
 
-    Parameters
-    ----------
-    sides : sequence of Request
-        With speculation, and without.
-    place : Path
-        The folder that keeps the texts.
-    judging : Judging
-        At the part of alpha that one look has.
-    plan : Plan
-    advance : callable
-        Told of texts that come.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `collect`; what came before is in the folder.
+    * `sides`: With speculation, and without.
+    * `place`: The folder that keeps the texts.
+    * `judging`: At the part of alpha that one look has.
+    * `advance`: Told of texts that come.
+    * raises `OSError`, `ValueError`: As `collect`; what came before is in the folder.
     """
     started = time.monotonic()
     asking = partial(collect, prompts=plan.prompts, workers=plan.workers, advance=advance)

@@ -22,8 +22,6 @@ class Numbered(NamedTuple):
 def numbered(codes: NDArray[np.integer[Any]]) -> Numbered:
     """As ``np.unique``, of integers from 0.
 
-    Examples
-    --------
     >>> numbered(np.array([5, 3, 5]))
     Numbered(kinds=array([3, 5]), which=array([1, 0, 1]), counts=array([1, 2]))
     >>> numbered(np.array([50, 30, 50]))

@@ -15,16 +15,10 @@ SPELLED = 3
 class Pairs:
     """Text `spec[i]` of one file and `plain[i]` of the other answer one prompt.
 
-    Attributes
-    ----------
-    spec, plain : ndarray of int, shape (pairs,)
-    prompts : ndarray of int, shape (pairs,)
-        Numbers of `ids`.
-    ids : list of str
-    left : tuple of int
-        Texts of each file that have no partner.
-    alone : list of str
-        Prompts that one file has only.
+    * `spec`, `plain` (shape (pairs,))
+    * `prompts` (shape (pairs,)): Numbers of `ids`.
+    * `left`: Texts of each file that have no partner.
+    * `alone`: Prompts that one file has only.
     """
 
     spec: Ints
@@ -44,11 +38,8 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
     Files may be in any order, of length for one: if both are, texts that follow each other in
     them are no independent pairs.
 
-    Raises
-    ------
-    ValueError
-        The files have no prompt in common, stop at different lengths, or have tokens of two
-        tokenizers.
+    * raises `ValueError`: The files have no prompt in common, stop at different lengths, or have
+      tokens of two tokenizers.
     """
     if set(spec.ids).isdisjoint(plain.ids):
         raise ValueError(

@@ -48,27 +48,16 @@ Hear = Callable[[int, Mapping[str, Any]], None]
 class Texts:
     """The texts of one file, in its order.
 
-    Attributes
-    ----------
-    name : str
-        Of the file, for messages.
-    tokens : ndarray of int
-        Of all texts, one after the other.
-    starts : ndarray of int, shape (texts + 1,)
-    prompts : ndarray of int, shape (texts,)
-        Numbers of `ids`.
-    ids : list of str
-        The prompts' names, in the order in which they were met.
-    endings : list of (str or None)
-        Why each text has ended, as the system says.
-    logprobs : ndarray or None
-        One for each token; None if no record has any.
-    repeated : int
-        Records left out, because their prompt and seed were there before.
-    contexts : dict
-        {prompt: its text, or its token ids}, as far as records have them.
-    spelled : dict
-        {text: its token ids}, of the first records that have both.
+    * `name`: Of the file, for messages.
+    * `tokens`: Of all texts, one after the other.
+    * `starts` (shape (texts + 1,))
+    * `prompts` (shape (texts,)): Numbers of `ids`.
+    * `ids`: The prompts' names, in the order in which they were met.
+    * `endings`: Why each text has ended, as the system says.
+    * `logprobs`: One for each token; None if no record has any.
+    * `repeated`: Records left out, because their prompt and seed were there before.
+    * `contexts`: {prompt: its text, or its token ids}, as far as records have them.
+    * `spelled`: {text: its token ids}, of the first records that have both.
     """
 
     name: str
@@ -116,24 +105,12 @@ def read_texts(
 ) -> Texts:
     """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
 
-    Parameters
-    ----------
-    path : str
-    vocabulary : int, optional
-        How many token ids there are.
-    encode : callable, optional
-        From a text to token ids, for records that have "text".
-    hear : sequence of callable
-        Told of each record that counts, and of its line's number.
-    seeds : range, optional
-        Records with other seeds do not count.
-
-    Raises
-    ------
-    ValueError
-        A line is no record; the message has its number and what is wrong.
-    OSError
-        The file cannot be read.
+    * `vocabulary`: How many token ids there are.
+    * `encode`: From a text to token ids, for records that have "text".
+    * `hear`: Told of each record that counts, and of its line's number.
+    * `seeds`: Records with other seeds do not count.
+    * raises `ValueError`: A line is no record; the message has its number and what is wrong.
+    * raises `OSError`: The file cannot be read.
     """
     reader = _Reader(path, vocabulary, encode, hear, seeds)
     number = 0

@@ -75,8 +75,6 @@ def by_seed(path: Path) -> dict[tuple[Any, Any], Mapping[str, Any]]:
 def seeds_of(first: Records, again: Records) -> Seeds:
     """How many texts are the same the second time.
 
-    Examples
-    --------
     >>> seeds_of({("a", 1): {"token_ids": [3]}}, {("a", 1): {"token_ids": [4]}})
     Seeds(texts=1, equal=0)
     """
@@ -88,15 +86,9 @@ def seeds_of(first: Records, again: Records) -> Seeds:
 def greedy_agreement(spec: Records, plain: Records, tolerance: float) -> Greedy:
     """Compare texts prompt by prompt, and say of each that parts whether a near-tie explains it.
 
-    Parameters
-    ----------
-    spec, plain : mapping
-        As `by_seed`, with "top_logprobs" where there are any.
-    tolerance : float
-        Nats.
+    * `spec`, `plain`: As `by_seed`, with "top_logprobs" where there are any.
+    * `tolerance`: Nats.
 
-    Examples
-    --------
     >>> one = {("a", 0): {"token_ids": [3]}}
     >>> other = {("a", 0): {"token_ids": [4], "top_logprobs": [[[4, -0.69], [3, -0.7]]]}}
     >>> greedy_agreement(one, other, 0.1).near

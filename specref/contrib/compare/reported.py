@@ -96,16 +96,10 @@ class ReportedLogprobs:
 class Reported:
     """Judges the records of one file, as they are read.
 
-    Parameters
-    ----------
-    setting : Setting
-        Declared: what raw log-probabilities are shaped by.
-    alpha : float
-        Of each stage.
-    declared : str or None
-        "raw" or "processed".
-    tolerance : float
-        Nats, as in sums.
+    * `setting`: Declared: what raw log-probabilities are shaped by.
+    * `alpha`: Of each stage.
+    * `declared`: "raw" or "processed".
+    * `tolerance`: Nats, as in sums.
     """
 
     setting: Setting
@@ -121,10 +115,7 @@ class Reported:
     def add(self, number: int, record: Mapping[str, Any]) -> None:
         """One record with "logprobs", "top_logprobs" or "faults".
 
-        Raises
-        ------
-        ValueError
-            Its lists have no form of lists.
+        * raises `ValueError`: Its lists have no form of lists.
         """
         logs, lists = record.get("logprobs"), record.get("top_logprobs")
         given = record.get("faults") or ()

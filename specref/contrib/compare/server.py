@@ -70,10 +70,7 @@ FEW_TOKENS = " (a model with few tokens? --prompts FILE, a prompt a line)"
 class AnsweredError(OSError):
     """A server answers with an error.
 
-    Attributes
-    ----------
-    said : str
-        The answer.
+    * `said`: The answer.
     """
 
     def __init__(self, told: str, said: str) -> None:
@@ -93,23 +90,13 @@ class MissingError(AnsweredError):
 class Request:
     """What every request of a run has in common.
 
-    Attributes
-    ----------
-    url : str
-        Of the API, as ``http://127.0.0.1:8000/v1``.
-    model : str
-        As the server calls it; empty if it was not given.
-    max_tokens : int
-    settings : mapping
-        More fields of the request: temperature, top_p, whatever the server knows.
-    answers_within : float
-        Seconds.
-    key : str or None
-        Sent as a bearer token.
-    form : mapping
-        One of `FORMS`, or of `CHATS`.
-    chat : bool
-        Whether a prompt is sent as the first message of a chat.
+    * `url`: Of the API, as ``http://127.0.0.1:8000/v1``.
+    * `model`: As the server calls it; empty if it was not given.
+    * `settings`: More fields of the request: temperature, top_p, whatever the server knows.
+    * `answers_within`: Seconds.
+    * `key`: Sent as a bearer token.
+    * `form`: One of `FORMS`, or of `CHATS`.
+    * `chat`: Whether a prompt is sent as the first message of a chat.
     """
 
     url: str
@@ -144,10 +131,7 @@ class Request:
     def models(self) -> list[str]:
         """What the server calls its models; none if it does not tell them.
 
-        Raises
-        ------
-        OSError
-            The server cannot be reached.
+        * raises `OSError`: The server cannot be reached.
         """
         url = f"{self.base}/models"
         try:
@@ -173,10 +157,8 @@ class Request:
     def fitted(self, prompt: str) -> "Request":
         """The same in the first form that the server takes, tried with a prompt, from its own on.
 
-        Raises
-        ------
-        OSError, ValueError
-            As `send`, for the last form; or the server has no such model.
+        * raises `OSError`, `ValueError`: As `send`, for the last form; or the server has no such
+          model.
         """
         self.check()
         self.refuse_no_model()
@@ -222,14 +204,11 @@ class Request:
     def send(self, prompt: str, seed: int) -> dict[str, Any]:
         """One completion.
 
-        Raises
-        ------
-        RefusedError, MissingError
-            The server does not take the request, or has nothing at that address.
-        OSError
-            It cannot be reached, or answers with an error or half an answer, again and again.
-        ValueError
-            The answer is no completion.
+        * raises `RefusedError`, `MissingError`: The server does not take the request, or has
+          nothing at that address.
+        * raises `OSError`: It cannot be reached, or answers with an error or half an answer, again
+          and again.
+        * raises `ValueError`: The answer is no completion.
         """
         messages = {"messages": [{"role": "user", "content": prompt}]}
         body = {
@@ -307,10 +286,7 @@ def _seconds(asked: str | None) -> float:
 def drafted_so_far(request: Request) -> int | None:
     """What the page /metrics of a server counts of drafted tokens; None if it has no counter.
 
-    Raises
-    ------
-    OSError
-        The server cannot be reached.
+    * raises `OSError`: The server cannot be reached.
     """
     page = re.sub(r"/v\d+$", "", request.base) + "/metrics"
     try:
@@ -337,29 +313,12 @@ def collect(
 ) -> int:
     """Ask for so many texts of each prompt, and append each to the file as it comes.
 
-    Parameters
-    ----------
-    request : Request
-    prompts : sequence of str
-    texts : int
-        Of each prompt. Those that the file has are not asked for again.
-    path : Path
-    workers : int
-        Requests at the same time.
-    first_seed : int
-        Text k of a prompt has the seed `first_seed` + k.
-    advance : callable
-        Told of texts that are there already, and of each that comes.
-
-    Returns
-    -------
-    int
-        How many texts came.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `Request.send`; what came before is in the file.
+    * `texts`: Of each prompt. Those that the file has are not asked for again.
+    * `workers`: Requests at the same time.
+    * `first_seed`: Text k of a prompt has the seed `first_seed` + k.
+    * `advance`: Told of texts that are there already, and of each that comes.
+    * returns: How many texts came.
+    * raises `OSError`, `ValueError`: As `Request.send`; what came before is in the file.
     """
     request.check()
     _end_with_a_line(path)

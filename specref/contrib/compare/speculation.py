@@ -22,16 +22,10 @@ class Exercised(StrEnum):
 class Drafts:
     """What the records of one file say of drafts; `add` is told of each.
 
-    Attributes
-    ----------
-    counted : int
-        Records that have a count of drafted tokens.
-    drafted : int
-        Those tokens.
-    tokens, seconds : int, float
-        Of records that say how long they took.
-    units : set of str
-        What their tokens are known by.
+    * `counted`: Records that have a count of drafted tokens.
+    * `drafted`: Those tokens.
+    * `tokens`, `seconds`: Of records that say how long they took.
+    * `units`: What their tokens are known by.
     """
 
     counted: int = 0
@@ -43,10 +37,7 @@ class Drafts:
     def add(self, number: int, record: Mapping[str, Any]) -> None:
         """Count one record.
 
-        Raises
-        ------
-        ValueError
-            Its count is none.
+        * raises `ValueError`: Its count is none.
         """
         drafted = record.get("drafted")
         if drafted is not None:
@@ -92,19 +83,14 @@ class Speculation:
 def speculation(on: Drafts, off: Drafts) -> Speculation:
     """Whether the first side drafted and the second did not.
 
-    Examples
-    --------
+    * raises `ValueError`: Tokens of the two sides are known by different things.
+
     >>> speculation(Drafts(9, 40), Drafts(9, 0)).exercised
     <Exercised.YES: 'yes'>
     >>> speculation(Drafts(9, 40), Drafts(9, 40)).exercised  # the switch was ignored
     <Exercised.NO: 'no'>
     >>> speculation(Drafts(9, 40), Drafts()).exercised
     <Exercised.UNKNOWN: 'unknown'>
-
-    Raises
-    ------
-    ValueError
-        Tokens of the two sides are known by different things.
     """
     if len(on.units | off.units) > 1:
         raise ValueError(

@@ -31,8 +31,6 @@ class ToyBatchModel(ToyModel):
     The cache holds ids and positions. A token that a mask shows wrongly, or at another position,
     makes another context, and so another distribution; a gap between positions reads as token 0.
 
-    Examples
-    --------
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary
     >>> model = ToyBatchModel(markov_model(Vocabulary("ab"), [1, 0], [[0, 1], [1, 0]]), size=3)

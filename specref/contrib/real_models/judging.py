@@ -65,14 +65,8 @@ class Spot:
 class Text:
     """A generated text, and what the judge says of it.
 
-    Attributes
-    ----------
-    prompt, tokens : sequence of int
-    seed : int
-    spots : list of Spot
-        One for each token.
-    laws : list of ndarray
-        The law of each token, by the judge.
+    * `spots`: One for each token.
+    * `laws`: The law of each token, by the judge.
     """
 
     prompt: Sequence[int]
