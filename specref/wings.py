@@ -42,7 +42,7 @@ OWN: dict[Table, dict[str, str]] = {
         "speed": "specref.contrib.speed.command:REPORTS",
         "psi": "specref.contrib.vocabularies.psi_command:REPORTS",
         "selftest": "specref.contrib.selftest.kills_report:REPORTS",
-        "compare": "specref.contrib.compare.reports:REPORTS",
+        "compare": "specref.contrib.compare.report:REPORTS",
     },
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }

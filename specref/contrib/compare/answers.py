@@ -32,11 +32,7 @@ class Entry(NamedTuple):
 def record_of(
     answer: Mapping[str, Any], prompt: str, seed: int, most: int | None = None
 ) -> dict[str, Any]:
-    """A record from an answer.
-
-    * `most`: Of the likeliest tokens; servers may add the token itself as one more.
-    * raises `KeyError`, `IndexError`, `TypeError`, `ValueError`: A field is missing, or of another
-      kind.
+    """A record from an answer, with `most` of the likeliest tokens, of which servers may add one.
 
     >>> found = record_of({"choices": [{"text": "a b", "finish_reason": "stop"}]}, "x", 1)
     >>> found["token_ids"], found["unit"]

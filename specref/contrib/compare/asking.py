@@ -10,6 +10,9 @@ import click
 
 from specref.contrib.compare.server import PROMPTS, Request
 
+TOLERANCE = 0.125
+"""Nats: the distance of neighbouring bfloat16 numbers from 16 to 32, where logits often are."""
+
 
 def fields_of(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Any:
     """{name: value} of NAME=VALUE, the values as JSON where they are."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from specref.arrays import Floats
+from specref.contrib.compare.logprobs import STAGES
 from specref.contrib.compare.records import Texts
-from specref.contrib.compare.reported import STAGES
 from specref.contrib.real_models.entropy import STAKES, EntropyMartingale, EntropyReport
 from specref.contrib.real_models.judging import CUT
 from specref.contrib.real_models.loading import Loaded
@@ -82,16 +82,13 @@ def judge_by_model(
 ) -> ByModel:
     """Judge texts one after the other, until they are lossy, all are read, or the time is over.
 
-    Ctrl-C ends it, too, with the verdict on what was read.
+    Ctrl-C ends it, too, with the verdict on what was read: bets are fair whenever they end.
 
-    * `texts`: Their records need the prompt: "prompt_token_ids", or "prompt" as text.
-    * `loaded`: The target.
-    * `setting`: Temperature, top-k and top-p of the system that is judged.
-    * `alpha`, `tolerance`: Of a false LOSSY; and nats between a reported log-probability and the
-      model's.
+    * `setting`: Of the system that is judged.
+    * `tolerance`: Nats between a reported log-probability and the model's.
     * `advance`: Told after each text how many tokens it had.
-    * `seconds`: The bets are fair whenever they end, so that the time may end them.
-    * raises `ValueError`: A prompt is missing, or has ids that the model lacks.
+    * raises `ValueError`: A prompt is missing ("prompt_token_ids", or "prompt" as text), or has
+      ids that the model lacks.
     """
     contexts = _contexts(texts, loaded)
     bets, ends = EntropyMartingale(alpha), time.monotonic() + seconds

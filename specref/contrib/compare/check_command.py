@@ -13,7 +13,8 @@ import click
 
 from specref.cli.group import leave, progress, show
 from specref.cli.options import json_option, verbosity
-from specref.contrib.compare.asking import asks_a_server, field_option, logprobs_option
+from specref.contrib.compare.asking import TOLERANCE, asks_a_server, field_option, logprobs_option
+from specref.contrib.compare.beside import Drafts, speculation
 from specref.contrib.compare.checking import (
     PLAIN,
     SPEC,
@@ -21,7 +22,6 @@ from specref.contrib.compare.checking import (
     Judging,
     declared_setting,
 )
-from specref.contrib.compare.drawn import note_source, refuse_others
 from specref.contrib.compare.looking import (
     AGAIN,
     GOES_ON,
@@ -31,12 +31,13 @@ from specref.contrib.compare.looking import (
     Plan,
     looked,
     looks_of,
+    note_source,
+    refuse_others,
     stopped,
     texts_planned,
 )
 from specref.contrib.compare.report import checked_report
 from specref.contrib.compare.server import Request
-from specref.contrib.compare.speculation import Drafts, speculation
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 
@@ -74,7 +75,7 @@ UNCOUNTED = (
 @logprobs_option
 @click.option(
     "--logprob-tolerance",
-    default=0.125,
+    default=TOLERANCE,
     show_default=True,
     help="In nats; also decides what a near tie is.",
 )
@@ -228,17 +229,14 @@ def _both(
 
 def _tell_kept(place: Path) -> None:
     """Say that texts of an earlier run count."""
-    kept = sum(map(_lines, (place / f"{side}.jsonl" for side in (SPEC, PLAIN))))
+    files = [place / f"{side}.jsonl" for side in (SPEC, PLAIN)]
+    kept = sum(len(one.read_bytes().splitlines()) for one in files if one.exists())
     if kept:
         click.echo(
             f"{kept:,} texts of an earlier run are in {place} and count: after a change of a "
             "server choose another --folder.",
             err=True,
         )
-
-
-def _lines(file: Path) -> int:
-    return len(file.read_bytes().splitlines()) if file.exists() else 0
 
 
 def _tried(request: Request, prompts: tuple[str, ...], workers: int) -> tuple[float, Drafts]:

@@ -6,19 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from specref.cli.group import HOLDS, MISUSED, VIOLATED
-from specref.contrib.compare.judging import Comparison, compare, up
-from specref.contrib.compare.logprobs import Agreement, agreement
-from specref.contrib.compare.records import Encode, Texts, read_texts
-from specref.contrib.compare.repeated import (
+from specref.contrib.compare.beside import (
+    Drafts,
+    Exercised,
     Greedy,
     Records,
     Seeds,
+    Speculation,
     by_seed,
     greedy_agreement,
     seeds_of,
+    speculation,
 )
-from specref.contrib.compare.reported import Reported, ReportedLogprobs
-from specref.contrib.compare.speculation import Drafts, Exercised, Speculation, speculation
+from specref.contrib.compare.judging import Comparison, compare, up
+from specref.contrib.compare.logprobs import Agreement, Reported, ReportedLogprobs, agreement
+from specref.contrib.compare.records import Encode, Texts, read_texts
 from specref.contrib.real_models.settings import Setting
 from specref.report.machine import write_json
 from specref.statistics.campaign.verdict import Verdict
@@ -45,11 +47,9 @@ SPEC, PLAIN = "on", "off"
 
 @dataclass(frozen=True)
 class Judging:
-    """How files are judged.
+    """How files are judged; the tolerance of log-probabilities is in nats.
 
-    * `alpha`, `within`, `tolerance`: The last in nats, of log-probabilities.
-    * `setting`: Declared: what raw log-probabilities are shaped by.
-    * `declared`: The stage of log-probabilities.
+    `setting` is what raw log-probabilities are shaped by, `declared` the stage of those reported.
     """
 
     alpha: float
@@ -81,14 +81,10 @@ class Looks:
 
 @dataclass(frozen=True)
 class Checked:
-    """All that was found.
+    """All that was found; the last three of a server alone.
 
-    * `logprobs`: Of both sides with each other.
-    * `reported`: Of each side that reports any.
-    * `speculation`: Where drafts are counted, and of a server.
-    * `greedy`: Of a server.
-    * `seeds`: Of a server with speculation, and without.
-    * `looks`: Of a server.
+    `logprobs` is of both sides with each other, `reported` of each side that reports any;
+    `speculation` is there where drafts are counted, and of a server.
     """
 
     comparison: Comparison
@@ -163,10 +159,7 @@ def read_file(
     encode: Encode | None = None,
     seeds: range | None = None,
 ) -> File:
-    """A file, with its log-probabilities judged and its drafts counted.
-
-    * raises `ValueError`, `OSError`: As `read_texts`.
-    """
+    """A file, with its log-probabilities judged and its drafts counted."""
     logs = Reported(judging.setting, judging.alpha, judging.declared, judging.tolerance)
     drafts = Drafts()
     texts = read_texts(path, vocabulary, encode, (drafts.add, logs.add), seeds)
@@ -174,10 +167,7 @@ def read_file(
 
 
 def judged(spec: File, plain: File, judging: Judging) -> Checked:
-    """Compare two files.
-
-    * raises `ValueError`: They do not go together.
-    """
+    """Compare two files; raise `ValueError` if they do not go together."""
     switched = speculation(spec.drafts, plain.drafts)
     return Checked(
         compare(spec.texts, plain.texts, judging.alpha, judging.within, judging.seed),
@@ -198,9 +188,9 @@ def _noted(file: Path) -> int | None:
 
 
 def judged_folder(folder: Path, judging: Judging, seeds: Mapping[str, range]) -> Checked:
-    """Judge the files that ``specref check URL`` has collected in a folder.
+    """Judge what ``specref check URL`` has collected in a folder, at one of its looks.
 
-    * `seeds`: Of the texts of each side that one look takes: a run that was interrupted has more.
+    A run that was interrupted has more texts than a look takes, of each side those of `seeds`.
     """
     files = [
         read_file(str(folder / f"{side}.jsonl"), judging, seeds=seeds[side])

@@ -11,7 +11,7 @@ from rich.console import Group
 from specref.cli.cluster import cores, worker_processes
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.options import json_option, verbosity
-from specref.contrib.compare.asking import logprobs_option
+from specref.contrib.compare.asking import TOLERANCE, logprobs_option
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.levels import ALPHA
 
@@ -64,7 +64,7 @@ LARGE = 2**25
 )
 @click.option(
     "--logprob-tolerance",
-    default=0.125,
+    default=TOLERANCE,
     show_default=True,
     help="Nats between two reports of one value.",
 )

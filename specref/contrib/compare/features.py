@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import Bools, Floats
-from specref.contrib.compare.numbering import numbered
 from specref.contrib.compare.pairing import Pairs
-from specref.contrib.compare.records import Texts
+from specref.contrib.compare.records import Texts, numbered
 
 CELLS = 256
 """Of a table, the most frequent ones; all others are one more. A token that is not among them is

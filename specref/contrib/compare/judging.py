@@ -22,9 +22,8 @@ from specref.contrib.compare.features import (
     numbers,
     side_of,
 )
-from specref.contrib.compare.numbering import numbered
 from specref.contrib.compare.pairing import Pairs, paired
-from specref.contrib.compare.records import Texts
+from specref.contrib.compare.records import Texts, numbered
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
 from specref.statistics.two_sample.sign_flips import (

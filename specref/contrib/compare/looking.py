@@ -1,4 +1,8 @@
-"""Texts of a server with speculation and without, judged at looks that were planned before."""
+"""Texts of a server with speculation and without, judged at looks that were planned before.
+
+The folder that keeps them says what was planned, and what they were drawn from, so that no others
+are added to them.
+"""
 
 import json
 import math
@@ -11,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from specref.contrib.compare.beside import Exercised
 from specref.contrib.compare.checking import (
     PLAIN,
     SPEC,
@@ -28,7 +33,6 @@ from specref.contrib.compare.server import (
     collect,
     drafted_so_far,
 )
-from specref.contrib.compare.speculation import Exercised
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.verdict import Verdict
 
@@ -40,7 +44,7 @@ LEAST = 25
 LOOKS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the texts after which they are judged, each at its part of alpha: which were settled
 before any text came."""
-PLAN = "plan.json"
+PLAN, DRAWN = "plan.json", "drawn.json"
 GOES_ON = "the same command goes on from there"
 Advance = Callable[..., None]
 
@@ -78,11 +82,7 @@ def texts_planned(place: Path, asked: Mapping[str, Any], texts: int) -> int:
     """How many texts of each prompt a run of the same command has planned before, or else these.
 
     How many a time allows depends on how busy a server is; looks at other numbers of texts would
-    be more looks than alpha was shared by.
-
-    * `place`: The folder that keeps the texts, and the plan.
-    * `asked`: What the number depends on besides the server's pace.
-    * `texts`: By that pace.
+    be more looks than alpha was shared by. `asked` is what it depends on besides that pace.
     """
     file, now = place / PLAN, json.loads(as_json(dict(asked)))
     with suppress(OSError, ValueError, LookupError, TypeError):
@@ -98,11 +98,8 @@ def looked(
 ) -> Iterator[Checked]:
     """Collect texts, and yield the verdict of each look; the last one decides, or says why not.
 
-    * `sides`: With speculation, and without.
-    * `place`: The folder that keeps the texts.
-    * `judging`: At the part of alpha that one look has.
-    * `advance`: Told of texts that come.
-    * raises `OSError`, `ValueError`: As `collect`; what came before is in the folder.
+    `judging` is at the part of alpha that one look has. It raises as `collect` does; what came
+    before is in the folder.
     """
     started = time.monotonic()
     asking = partial(collect, prompts=plan.prompts, workers=plan.workers, advance=advance)
@@ -173,3 +170,67 @@ def _collect_beside(
         listed = replace(request, settings={**request.settings, "top_logprobs": LIKELIEST})
         with suppress(RefusedError):
             asking(listed, texts=AGAIN, path=place / f"lists-{side}.jsonl")
+
+
+def refuse_others(place: Path, sides: Mapping[str, Request]) -> None:
+    """Refuse to add to a folder whose texts have another address, model or setting.
+
+    A folder that has texts, but does not say where they are from, is taken: versions before
+    this file did not say it. `ValueError` is raised, too, if its file was changed by hand.
+    """
+    file = place / DRAWN
+    if not (file.exists() and has_texts(place)):
+        return
+    now = json.loads(as_json(_drawn(sides)))
+    try:
+        kept = json.loads(file.read_text("utf-8"))
+        differ = list(_different(kept, now))
+    except (ValueError, LookupError, AttributeError, TypeError):
+        raise ValueError(
+            f"{file}: it is no record of this command: choose another --folder"
+        ) from None
+    if differ:
+        raise ValueError(f"{place} holds texts of {', '.join(differ)}: choose another --folder")
+
+
+def note_source(place: Path, sides: Mapping[str, Request]) -> None:
+    """Write, before the first text comes, where all of this folder are from."""
+    if not has_texts(place):
+        write_json(str(place / DRAWN), as_json(_drawn(sides)))
+
+
+def has_texts(place: Path) -> bool:
+    """Whether any text has come."""
+    return any(one.stat().st_size for one in place.glob("*.jsonl"))
+
+
+def _drawn(sides: Mapping[str, Request]) -> dict[str, dict[str, Any]]:
+    """Of each side, all that its texts depend on, besides prompts and seeds."""
+    return {
+        side: {
+            **one.settings,
+            "address": one.base,
+            "model": one.model,
+            "max_tokens": one.max_tokens,
+        }
+        for side, one in sides.items()
+    }
+
+
+def _different(
+    kept: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """What the folder has of all that differs, the addresses first.
+
+    >>> kept = {"on": {"top_p": 0.9, "drafts": 4}, "off": {"top_p": 0.9, "drafts": 0}}
+    >>> now = {"on": {"top_p": 0.8, "drafts": 2}, "off": {"top_p": 0.8, "drafts": 0}}
+    >>> list(_different(kept, now))
+    ['drafts 4 (on) and 0 (off)', 'top_p 0.9 (on) and 0.9 (off)']
+    """
+    names = {name for given in (*kept.values(), *now.values()) for name in given}
+    for name in sorted(names, key=lambda one: (one != "address", one)):
+        if any(kept[side].get(name) != now[side].get(name) for side in now):
+            called = "" if name == "address" else f"{name} "
+            yield called + " and ".join(
+                f"{kept[side].get(name, 'unset')} ({side})" for side in now
+            )

@@ -15,8 +15,7 @@ SPELLED = 3
 class Pairs:
     """Text `spec[i]` of one file and `plain[i]` of the other answer one prompt.
 
-    * `spec`, `plain` (shape (pairs,))
-    * `prompts` (shape (pairs,)): Numbers of `ids`.
+    * `prompts`: Of each pair, as a number of `ids`.
     * `left`: Texts of each file that have no partner.
     * `alone`: Prompts that one file has only.
     """
@@ -36,10 +35,7 @@ def paired(spec: Texts, plain: Texts, seed: int = 0) -> Pairs:
     """Pair texts of one prompt at random, by a shuffle of this seed, whatever is in them.
 
     Files may be in any order, of length for one: if both are, texts that follow each other in
-    them are no independent pairs.
-
-    * raises `ValueError`: The files have no prompt in common, stop at different lengths, or have
-      tokens of two tokenizers.
+    them are no independent pairs. `ValueError` is raised if they do not go together.
     """
     if set(spec.ids).isdisjoint(plain.ids):
         raise ValueError(

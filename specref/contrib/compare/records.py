@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specref.arrays import Floats, Ints
 
@@ -35,6 +36,8 @@ INTEGERS = {int}
 LARGEST = 2**31 - 1
 LOWEST = -sys.float_info.max
 SPELLED, MOST = 2_000, 8
+SPARSE = 8
+"""Times the number of codes: up to so large ones are counted, which is faster than sorting."""
 STDIN = "-"
 LINES = "`jq -c '.[]'` makes lines of a JSON list"
 FIELDS = "prompt_id, token_ids (or text), logprobs, finish_reason, seed"
@@ -48,11 +51,8 @@ Hear = Callable[[int, Mapping[str, Any]], None]
 class Texts:
     """The texts of one file, in its order.
 
-    * `name`: Of the file, for messages.
-    * `tokens`: Of all texts, one after the other.
-    * `starts` (shape (texts + 1,))
-    * `prompts` (shape (texts,)): Numbers of `ids`.
-    * `ids`: The prompts' names, in the order in which they were met.
+    * `tokens`: Of all texts, one after the other, where `starts` (texts + 1) says.
+    * `prompts`: Of each text, as a number of `ids`: names in the order in which they were met.
     * `endings`: Why each text has ended, as the system says.
     * `logprobs`: One for each token; None if no record has any.
     * `repeated`: Records left out, because their prompt and seed were there before.
@@ -106,11 +106,10 @@ def read_texts(
     """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
 
     * `vocabulary`: How many token ids there are.
-    * `encode`: From a text to token ids, for records that have "text".
+    * `encode`: For records that have "text".
     * `hear`: Told of each record that counts, and of its line's number.
     * `seeds`: Records with other seeds do not count.
     * raises `ValueError`: A line is no record; the message has its number and what is wrong.
-    * raises `OSError`: The file cannot be read.
     """
     reader = _Reader(path, vocabulary, encode, hear, seeds)
     number = 0
@@ -308,3 +307,21 @@ def _said(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, at character {error.pos + 1}"
     return str(error)
+
+
+def numbered(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints, Ints]:
+    """The different codes in ascending order, which of them each code is, and their counts.
+
+    As ``np.unique``, of integers from 0.
+
+    >>> numbered(np.array([5, 3, 5]))
+    (array([3, 5]), array([1, 0, 1]), array([1, 2]))
+    >>> numbered(np.array([50, 30, 50]))
+    (array([30, 50]), array([1, 0, 1]), array([1, 2]))
+    """
+    if codes.max(initial=0) >= SPARSE * len(codes):
+        kinds, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
+        return kinds.astype(np.int64), which, counts
+    counts = np.bincount(codes)
+    seen = counts > 0
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes], counts[seen]

@@ -8,13 +8,27 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 
 from specref.cli.group import HOLDS
+from specref.contrib.compare.beside import Greedy, Seeds, Speculation
 from specref.contrib.compare.checking import Checked, Looks
 from specref.contrib.compare.judging import Comparison, Test, up
+from specref.contrib.compare.logprobs import Agreement, ReportedLogprobs
+from specref.contrib.real_models.entropy import EntropyReport
+from specref.report.forms import (
+    WHOLE,
+    YES,
+    Reports,
+    form_of,
+    listed,
+    optional,
+    record,
+    said,
+    table,
+)
+from specref.report.layout import Column, Prose, Table
+from specref.statistics.campaign.verdict import Verdict
 
 if TYPE_CHECKING:
     from specref.contrib.compare.by_model import ByModel
-from specref.report.layout import Column, Prose, Table
-from specref.statistics.campaign.verdict import Verdict
 
 ALSO, SHORT = 4, 40
 
@@ -242,3 +256,44 @@ def model_report(found: "ByModel", name: str) -> RenderableType:
 def model_record(found: "ByModel") -> dict[str, Any]:
     """What goes into JSON."""
     return asdict(found) | {"lossy": found.report.lossy}
+
+
+_OF_TWO = {
+    **form_of(Comparison)["properties"],
+    "logprobs": said("Where both files report log-probabilities.", optional(form_of(Agreement))),
+    "reported": said(
+        "Of each file that reports log-probabilities.", listed(form_of(ReportedLogprobs))
+    ),
+    "speculation": said("Where drafts are counted.", optional(form_of(Speculation))),
+    "greedy": said("Of a server: texts at temperature 0.", optional(form_of(Greedy))),
+    "seeds": said(
+        "Of a server: texts under one seed, with speculation and without.",
+        optional(listed(form_of(Seeds))),
+    ),
+    "looks": said("Of a server: how far the run came.", optional(form_of(Looks))),
+}
+# By hand, as the class itself, `by_model.ByModel`, comes with torch.
+_BY_MODEL = record(
+    report=form_of(EntropyReport),
+    texts=said("Those that were read until the verdict, or the end of the time.", WHOLE),
+    given=said("All texts of the file.", WHOLE),
+    at_cut=said("Tokens that the declared filter excludes by no more than rounding.", WHOLE),
+    finds=said(
+        "The nearest temperatures below and above 1 that so many tokens are expected to find.",
+        form_of(tuple[float | None, float | None]),
+    ),
+    stages=said("Of reported log-probabilities, how many agree, by stage.", table(WHOLE)),
+    reported=said("How many there are.", WHOLE),
+    stopped=said("Why not all were read, though nothing was found.", form_of(str | None)),
+    lossy=said("Whether the bets have decided.", YES),
+)
+REPORTS: Reports = {
+    "compare": (
+        "specref compare SPEC PLAIN, specref check URL",
+        record(
+            ("by_model", *_OF_TWO),
+            **_OF_TWO,
+            by_model=said("With --model: the first file by the model.", _BY_MODEL),
+        ),
+    ),
+}

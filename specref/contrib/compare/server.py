@@ -68,10 +68,7 @@ FEW_TOKENS = " (a model with few tokens? --prompts FILE, a prompt a line)"
 
 
 class AnsweredError(OSError):
-    """A server answers with an error.
-
-    * `said`: The answer.
-    """
+    """A server answers with an error, whose text is `said`."""
 
     def __init__(self, told: str, said: str) -> None:
         super().__init__(told)
@@ -93,7 +90,6 @@ class Request:
     * `url`: Of the API, as ``http://127.0.0.1:8000/v1``.
     * `model`: As the server calls it; empty if it was not given.
     * `settings`: More fields of the request: temperature, top_p, whatever the server knows.
-    * `answers_within`: Seconds.
     * `key`: Sent as a bearer token.
     * `form`: One of `FORMS`, or of `CHATS`.
     * `chat`: Whether a prompt is sent as the first message of a chat.
@@ -129,10 +125,7 @@ class Request:
         return json.dumps([self.model, self.max_tokens, dict(self.settings)], sort_keys=True)
 
     def models(self) -> list[str]:
-        """What the server calls its models; none if it does not tell them.
-
-        * raises `OSError`: The server cannot be reached.
-        """
+        """What the server calls its models; none if it does not tell them."""
         url = f"{self.base}/models"
         try:
             asked = urllib.request.Request(url, headers=self._headers())
@@ -157,8 +150,7 @@ class Request:
     def fitted(self, prompt: str) -> "Request":
         """The same in the first form that the server takes, tried with a prompt, from its own on.
 
-        * raises `OSError`, `ValueError`: As `send`, for the last form; or the server has no such
-          model.
+        It raises as `send` does, for the last form; or if the server has no such model.
         """
         self.check()
         self.refuse_no_model()
@@ -206,8 +198,7 @@ class Request:
 
         * raises `RefusedError`, `MissingError`: The server does not take the request, or has
           nothing at that address.
-        * raises `OSError`: It cannot be reached, or answers with an error or half an answer, again
-          and again.
+        * raises `OSError`: It cannot be reached, or answers wrongly, again and again.
         * raises `ValueError`: The answer is no completion.
         """
         messages = {"messages": [{"role": "user", "content": prompt}]}
@@ -284,10 +275,7 @@ def _seconds(asked: str | None) -> float:
 
 
 def drafted_so_far(request: Request) -> int | None:
-    """What the page /metrics of a server counts of drafted tokens; None if it has no counter.
-
-    * raises `OSError`: The server cannot be reached.
-    """
+    """What the page /metrics of a server counts of drafted tokens; None if it has no counter."""
     page = re.sub(r"/v\d+$", "", request.base) + "/metrics"
     try:
         with urllib.request.urlopen(page, timeout=request.answers_within) as answer:
@@ -311,14 +299,13 @@ def collect(
     first_seed: int,
     advance: Callable[[int], None],
 ) -> int:
-    """Ask for so many texts of each prompt, and append each to the file as it comes.
+    """Ask for so many texts of each prompt, and append each to the file; how many came.
 
-    * `texts`: Of each prompt. Those that the file has are not asked for again.
+    Those that the file has are not asked for again; it keeps what came before an error.
+
     * `workers`: Requests at the same time.
     * `first_seed`: Text k of a prompt has the seed `first_seed` + k.
     * `advance`: Told of texts that are there already, and of each that comes.
-    * returns: How many texts came.
-    * raises `OSError`, `ValueError`: As `Request.send`; what came before is in the file.
     """
     request.check()
     _end_with_a_line(path)

@@ -1,12 +1,16 @@
-"""Texts that should be equal: at temperature 0 with speculation and without; and by one seed.
+"""What is found beside distributions: texts that should be equal, and whether drafts were used.
 
-At temperature 0 the two may part where two tokens are nearly equally likely, since they round
+At temperature 0 two texts may part where two tokens are nearly equally likely, since they round
 differently. There the log-probabilities of both tokens say so: what remains is a difference.
+
+Servers ignore fields that they do not know: one that was asked to speculate may not have done so,
+and one that was asked not to may have. Without a count nothing is known.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +90,6 @@ def seeds_of(first: Records, again: Records) -> Seeds:
 def greedy_agreement(spec: Records, plain: Records, tolerance: float) -> Greedy:
     """Compare texts prompt by prompt, and say of each that parts whether a near-tie explains it.
 
-    * `spec`, `plain`: As `by_seed`, with "top_logprobs" where there are any.
-    * `tolerance`: Nats.
-
     >>> one = {("a", 0): {"token_ids": [3]}}
     >>> other = {("a", 0): {"token_ids": [4], "top_logprobs": [[[4, -0.69], [3, -0.7]]]}}
     >>> greedy_agreement(one, other, 0.1).near
@@ -140,3 +141,97 @@ def _margin(
     # A token that the list lacks is less likely than all that are in it.
     least = values[0] - min(known.values()) if values else 0.0
     return least if least > tolerance else None
+
+
+class Exercised(StrEnum):
+    """Whether one side speculated, and the other did not."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass
+class Drafts:
+    """What the records of one file say of drafts; `add` is told of each.
+
+    * `counted`: Records that have a count of drafted tokens.
+    * `drafted`: Those tokens.
+    * `tokens`, `seconds`: Of records that say how long they took.
+    * `units`: What their tokens are known by.
+    """
+
+    counted: int = 0
+    drafted: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    units: set[str] = field(default_factory=set)
+
+    def add(self, number: int, record: Mapping[str, Any]) -> None:
+        """Count one record; raise `ValueError` if its count is none."""
+        drafted = record.get("drafted")
+        if drafted is not None:
+            if type(drafted) is not int or drafted < 0:
+                raise ValueError(f"drafted = {drafted!r}: expected a number of tokens, or null")
+            self.counted += 1
+            self.drafted += drafted
+        if isinstance(record.get("seconds"), (int, float)):
+            self.tokens += len(record["token_ids"])
+            self.seconds += record["seconds"]
+        unit = str(record.get("unit", "ids"))
+        if unit != "nothing":
+            self.units.add(unit)
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """Drafts of both sides.
+
+    Attributes
+    ----------
+    exercised : Exercised
+    drafted : tuple of (int or None)
+        Tokens drafted on each side; None where nothing is counted.
+    rates : tuple of (float or None)
+        Tokens a second of one request on each side: a hint, nothing more.
+    """
+
+    exercised: Exercised
+    drafted: tuple[int | None, int | None]
+    rates: tuple[float | None, float | None]
+
+    @property
+    def why(self) -> str:
+        """What is counted, in words."""
+        on, off = ("no count" if one is None else f"{one:,}" for one in self.drafted)
+        told = f"drafted tokens with speculation: {on}; without: {off}"
+        if self.exercised == Exercised.UNKNOWN and None not in self.rates:
+            told += f"; tokens a second, a hint: {self.rates[0]:.0f} and {self.rates[1]:.0f}"
+        return told
+
+
+def speculation(on: Drafts, off: Drafts) -> Speculation:
+    """Whether the first side drafted and the second did not.
+
+    * raises `ValueError`: Tokens of the two sides are known by different things.
+
+    >>> speculation(Drafts(9, 40), Drafts(9, 0)).exercised
+    <Exercised.YES: 'yes'>
+    >>> speculation(Drafts(9, 40), Drafts(9, 40)).exercised  # the switch was ignored
+    <Exercised.NO: 'no'>
+    >>> speculation(Drafts(9, 40), Drafts()).exercised
+    <Exercised.UNKNOWN: 'unknown'>
+    """
+    if len(on.units | off.units) > 1:
+        raise ValueError(
+            f"tokens are known by {' and '.join(sorted(on.units))} with speculation, and by "
+            f"{' and '.join(sorted(off.units))} without: expected one form of answers"
+        )
+    drafted = tuple(one.drafted if one.counted else None for one in (on, off))
+    rates = tuple(one.tokens / one.seconds if one.seconds else None for one in (on, off))
+    found = Exercised.UNKNOWN
+    if drafted[0] == 0 or drafted[1]:
+        found = Exercised.NO
+    elif drafted[0] and drafted[1] == 0:
+        found = Exercised.YES
+    return Speculation(found, (drafted[0], drafted[1]), (rates[0], rates[1]))

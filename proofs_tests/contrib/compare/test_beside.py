@@ -2,7 +2,7 @@
 
 import pytest
 
-from specref.contrib.compare.repeated import greedy_agreement
+from specref.contrib.compare.beside import greedy_agreement
 
 PLAIN = {"token_ids": [1, 2, 3], "top_logprobs": [[[1, -0.1]], [[2, -0.7], [4, -0.72]], [[3, -1]]]}
 

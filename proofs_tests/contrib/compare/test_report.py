@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.command import assert_fits, problems
+from specref.contrib.compare.beside import Exercised, Greedy, Seeds, Speculation
 from specref.contrib.compare.checking import Checked, Looks
 from specref.contrib.compare.judging import compare
-from specref.contrib.compare.logprobs import Agreement
+from specref.contrib.compare.logprobs import Agreement, ReportedLogprobs
 from specref.contrib.compare.records import Texts, read_texts
-from specref.contrib.compare.repeated import Greedy, Seeds
-from specref.contrib.compare.reported import ReportedLogprobs
-from specref.contrib.compare.speculation import Exercised, Speculation
 from specref.contrib.real_models.entropy import EntropyReport
 from specref.report.machine import as_json
 
