@@ -12,8 +12,8 @@ from gpu_tests.pairs import held_out
 from specref.arrays import Floats
 from specref.coins import Coins as ReferenceCoins
 from specref.coins import draw_coins
+from specref.contrib.real_models.judging import forced_logits
 from specref.contrib.real_models.pairs import Pair
-from specref.contrib.real_models.uncached import forced_logits
 from specref.statistics.floats.floats import verify_float64
 from specref.torch_backend import OUTSIDE, Coins, shape_logits
 from specref.torch_backend.methods import DRAFTERS

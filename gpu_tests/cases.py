@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import torch
 
-from specref.contrib.real_models.plan import PLAIN
+from specref.contrib.real_models.record import PLAIN
 from specref.contrib.real_models.settings import Setting
 
 LOOKAHEAD = 4

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from gpu_tests.prefixes import Prefixes
 from gpu_tests.recording import Draws
-from specref.contrib.real_models.bets import Rows, log_bets
-from specref.contrib.real_models.tally import ALPHA, Place
+from specref.contrib.real_models.tally import ALPHA, Place, Rows, log_bets
 
 LOSSY = -math.log10(ALPHA)
 NUMBERS = 1 << 24

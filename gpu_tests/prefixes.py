@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specref.contrib.real_models.generating import Made
-from specref.contrib.real_models.uncached import TOKENS, forced_logits
+from specref.contrib.real_models.judging import TOKENS, forced_logits
 from specref.torch_backend.drafters.drafts import Shape
 
 

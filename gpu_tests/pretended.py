@@ -29,7 +29,8 @@ import torch
 from gpu_tests.benchmarks import cases, lines, record
 from gpu_tests.sizes import PRETENDED
 from proofs_tests.helpers.torch.pretend import CPU, Generator, Pretender, here_of
-from specref.contrib.real_models import command, plan, running
+from specref.contrib.real_models import running
+from specref.contrib.real_models.record import Sizes
 
 ACTIVE = Pretender()
 run, fork, moved = threading.Thread.run, torch.random.fork_rng, torch.nn.Module.to
@@ -83,7 +84,7 @@ def pretending() -> Iterator[None]:
             patch.setattr(torch.cuda, name, stand_in)
         sizes = {"verification": dict.fromkeys(cases.SIZES, tiny)}
         patch.setattr(record, "SIZES", sizes | {"generation": dict.fromkeys(lines.SIZES, few)})
-        patch.setattr(command, "PROFILES", dict.fromkeys(plan.PROFILES, plan.Sizes(8, 0, 8, 1, 4)))
+        patch.setattr(running, "PROFILES", dict.fromkeys(running.PROFILES, Sizes(8, 0, 8, 1, 4)))
         for module, name in ((running, "BATCH"), (running, "LENGTH")):
             patch.setattr(module, name, 4)
         if find_spec("triton"):

@@ -32,7 +32,7 @@ from gpu_tests.cases import CASES
 from gpu_tests.judging import LOSSY, acceptance, chunks, jointly, log10_evidence, told
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import Record
-from specref.contrib.real_models.bets import Rows, log_bets
+from specref.contrib.real_models.tally import Rows, log_bets
 
 SPECULATIVE = [name for name in CASES if name != "autoregressive"]
 DRAFTING = [

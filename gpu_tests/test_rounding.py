@@ -15,7 +15,7 @@ from torch import Tensor
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.pairs import held_out
 from gpu_tests.rounding import laws_in, misplaced, total_variation
-from specref.contrib.real_models.uncached import forced_logits
+from specref.contrib.real_models.judging import forced_logits
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, rounding_bound
 
 Laws = tuple[Tensor, Tensor]

@@ -31,8 +31,8 @@ from gpu_tests.pairs import prompts_of
 from gpu_tests.prefixes import forced_laws
 from gpu_tests.recording import Draws
 from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.speed import Timed
 from specref.contrib.real_models.tally import Place
-from specref.contrib.real_models.transformers_side import Timed
 from specref.torch_backend import shape_logits
 from specref.torch_backend.methods import DRAFTERS
 

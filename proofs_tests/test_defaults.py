@@ -42,8 +42,7 @@ OTHERWISE = {
     ("lookahead", "torch_backend.generation.generate"): "4",
     ("lookahead", "contrib.engines.toy_batches.load_torch_backend"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
-    ("lookahead", "contrib.real_models.plan.Case"): "LOOKAHEAD",
-    ("lookahead", "contrib.real_models.speed.measure"): "LOOKAHEAD",
+    ("lookahead", "contrib.real_models.record.Case"): "LOOKAHEAD",
     ("lookahead", "zoo.parts.batch_loop.as_generate"): "LOOKAHEAD",
 }
 

@@ -11,11 +11,11 @@ import torch
 
 from gpu_tests.benchmarks.lines import BY_ID, LOOKUP, PLAIN, Line
 from specref.contrib.real_models.pairs import Pair
-from specref.contrib.real_models.transformers_side import Hugging, Path
+from specref.contrib.real_models.speed import Hugging, Way
 from specref.torch_backend import Decoder
 
 SEEDS_OF_A_RUN = 1000
-PATHS: Mapping[str, Path] = MappingProxyType(
+PATHS: Mapping[str, Way] = MappingProxyType(
     {
         PLAIN: "plain",
         LOOKUP: "prompt lookup",

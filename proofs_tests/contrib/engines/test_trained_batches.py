@@ -24,9 +24,9 @@ from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.functions import read_texts
 from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
 from specref.contrib.real_models.entropy import EntropyMartingale, EntropyReport
+from specref.contrib.real_models.judging import forced_logits
 from specref.contrib.real_models.loading import load
 from specref.contrib.real_models.settings import softmax
-from specref.contrib.real_models.uncached import forced_logits
 from specref.models import Model
 from specref.torch_backend.models.slotted import Slots
 from specref.vocabulary import Tokens, Vocabulary

@@ -1,13 +1,15 @@
-"""Conversion of published models: a tiny model in two parts stands for them."""
+"""Conversion of published models: a tiny model in two parts stands for them.
+
+Converted models are cut into parts, and put together again elsewhere.
+"""
 
 import hashlib
+import json
 import shutil
 
 import pytest
 
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
-pytest.importorskip("gguf", reason="not_run (gguf is not installed)")
-pytest.importorskip("accelerate", reason="not_run (accelerate is not installed: make models)")
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -27,8 +29,15 @@ class Tiny(Published):
 
 @pytest.fixture(scope="module")
 def gguf_file(tmp_path_factory):
+    for package in ("gguf", "accelerate"):
+        pytest.importorskip(package, reason=f"not_run ({package} is not installed: make models)")
     out = tmp_path_factory.mktemp("tiny") / "built"
     return build({"": named_pair("order-1")["target"]}, out, ["gguf"])[""] / "model.gguf"
+
+
+def stands_for_all(model, monkeypatch):
+    for module in (conversion, __main__):
+        monkeypatch.setattr(module, "MODELS", {"tiny": model})
 
 
 @pytest.fixture
@@ -41,8 +50,7 @@ def tiny(gguf_file, tmp_path, monkeypatch):
     model = Tiny(
         ("tiny==1",), tuple(("tiny", p) for p in parts), hashlib.sha256(data).hexdigest(), "MIT"
     )
-    for module in (conversion, __main__):
-        monkeypatch.setattr(module, "MODELS", {"tiny": model})
+    stands_for_all(model, monkeypatch)
     monkeypatch.setenv(conversion.VARIABLE, str(tmp_path / "models"))
     return model
 
@@ -128,3 +136,56 @@ def test_packages_to_install_are_listed(capsys):
     ]
     with pytest.raises(SystemExit, match="2"):
         __main__.main(["--other"])
+
+
+CONTENT = {"config.json": b"{}", "model.safetensors": bytes(range(256)) * 5}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder with a converted model of 1,280 bytes."""
+    model = Published(("tiny==1",), (), "0" * 64, "MIT")
+    stands_for_all(model, monkeypatch)
+    folder = conversion.folder_of("tiny", "bfloat16", tmp_path / "there")
+    folder.mkdir(parents=True)
+    for name, data in CONTENT.items():
+        (folder / name).write_bytes(data)
+    lengths = {name: len(data) for name, data in CONTENT.items()}
+    source = {"files": lengths, "sha256": model.sha256}
+    (folder / conversion.SOURCE).write_text(json.dumps(source))
+    return tmp_path / "there"
+
+
+def test_what_is_joined_is_what_was_cut(root, tmp_path, monkeypatch, capsys):
+    cut = conversion.split(root, tmp_path / "cut", size=500)
+    assert max(part.stat().st_size for part in cut if part.name != conversion.LIST) == 500
+    monkeypatch.setenv(conversion.VARIABLE, str(tmp_path / "here"))
+    assert __main__.main(["--join", str(tmp_path / "cut")]) == 0
+    assert "tiny bfloat16" in capsys.readouterr().out
+    assert conversion.join(tmp_path / "cut", tmp_path / "here") == [
+        folder := tmp_path / "here" / "tiny" / "bfloat16"
+    ]
+    assert {name: (folder / name).read_bytes() for name in CONTENT} == CONTENT
+
+
+def test_a_part_that_is_missing_or_other_is_named(root, tmp_path):
+    conversion.split(root, tmp_path / "cut", size=500)
+    last = tmp_path / "cut" / "tiny" / "bfloat16" / "model.safetensors.002"
+    data = last.read_bytes()
+    last.write_bytes(data[:-1])
+    with pytest.raises(ValueError, match=r"model\.safetensors: SHA-256 .*: bring its parts again"):
+        conversion.join(tmp_path / "cut", tmp_path / "here")
+    last.unlink()
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors\.002 is missing"):
+        conversion.join(tmp_path / "cut", tmp_path / "here")
+    assert not conversion.is_converted("tiny", "bfloat16", tmp_path / "here")
+    last.write_bytes(data)
+    assert conversion.join(tmp_path / "cut", tmp_path / "here")
+    assert conversion.is_converted("tiny", "bfloat16", tmp_path / "here")
+
+
+def test_without_a_model_or_a_list_nothing_is_made(root, tmp_path):
+    with pytest.raises(FileNotFoundError, match="is not there: make models"):
+        conversion.split(tmp_path / "empty", tmp_path / "cut")
+    with pytest.raises(FileNotFoundError, match=r"it has no MODEL/DTYPE/parts\.json"):
+        conversion.join(tmp_path / "empty", tmp_path / "here")

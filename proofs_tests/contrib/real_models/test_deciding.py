@@ -11,19 +11,12 @@ from specref.contrib.real_models import judging
 from specref.contrib.real_models.deciding import NEAR, Decided, FromCoins
 from specref.contrib.real_models.generating import Generator
 from specref.contrib.real_models.judging import judge
-from specref.contrib.real_models.loading import load
-from specref.contrib.real_models.pairs import paired
-from specref.contrib.real_models.plan import BUGS, PLAIN
+from specref.contrib.real_models.planted import BUGS
+from specref.contrib.real_models.record import PLAIN
 from specref.contrib.real_models.running import prompts_of
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.tally import Tally
 from specref.torch_backend import Coins
-
-
-@pytest.fixture(scope="module")
-def pairs(folders):
-    target, drafter, same = (load(folders[name], name) for name in folders)
-    return {"tli": paired(target, drafter), "standard": paired(target, same)}
 
 
 def judged(pairs, method, planted=None, setting=PLAIN):
@@ -41,16 +34,15 @@ def test_bugs_of_the_rule_decide_otherwise(pairs, bug):
 
 def test_a_proposal_keeps_no_tree_of_laws(pairs):
     """A batch of the published pairs held gigabytes of them."""
-    made = Generator(pairs["tli"], "slrs", Setting())(prompts_of(pairs["tli"])[:2], range(2), 6)
+    made = Generator(pairs["slrs"], "slrs", Setting())(prompts_of(pairs["slrs"])[:2], range(2), 6)
     assert made.proposals
     assert all(one.by_drafter and one.drafts.verifier is None for one in made.proposals)
 
 
 def test_a_lenient_slrs_decides_otherwise(pairs):
     """Its drafts are decided by bounds of psi."""
-    two = {"slrs": pairs["tli"]}
-    assert judged(two, "slrs").decided.unexplained == 0
-    assert judged(two, "slrs", BUGS["lenient"]()).decided.unexplained > 0
+    assert judged(pairs, "slrs").decided.unexplained == 0
+    assert judged(pairs, "slrs", BUGS["lenient"]()).decided.unexplained > 0
 
 
 def test_a_number_between_the_bounds_of_a_probability_decides_nothing():

@@ -12,13 +12,19 @@ from safetensors.torch import load_file, save_file
 
 from proofs_tests.contrib.real_models import tiny
 from specref.cli import main
-from specref.contrib.real_models import plan, running
+from specref.contrib.real_models import running
 from specref.contrib.real_models.generating import Generator
 from specref.contrib.real_models.judging import judge
 from specref.contrib.real_models.loading import load
 from specref.contrib.real_models.pairs import paired, shared_tokens
-from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes, cases_of
-from specref.contrib.real_models.record import Record, verdict
+from specref.contrib.real_models.planted import BUGS, BUGS_OF
+from specref.contrib.real_models.record import (
+    Case,
+    Record,
+    Sizes,
+    cases_of,
+    verdict,
+)
 from specref.contrib.real_models.running import LEAST, minutes, missing, prompts_of, run_row
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.tally import Place, Tally
@@ -27,39 +33,32 @@ LENGTH = 12
 FOUND = Sizes(96, 0, 1500)
 
 
-@pytest.fixture(scope="module")
-def pairs(folders):
-    """The pair of two vocabularies and the pair of one."""
-    target, drafter, same = (load(folders[name], name) for name in folders)
-    return {"two": paired(target, drafter), "one": paired(target, same)}
-
-
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(running, "LENGTH", LENGTH)
     monkeypatch.setattr(running, "BATCH", 8)
 
 
-def ran(pairs, tmp_path, kind, case, tokens):
+def ran(pairs, tmp_path, case, tokens):
     record = Record(tmp_path / "record.json")
-    run_row(record, case, pairs[kind], tokens, lambda _: None)
+    run_row(record, case, pairs[case.method], tokens, lambda *_: None)
     return record.rows[case]
 
 
 CLEAN = [
-    ("two", "tli", Setting(top_k=20)),
-    ("two", "autoregressive", Setting()),
-    ("two", "union", Setting()),
-    ("two", "slem", Setting(top_p=0.9)),
-    ("two", "slrs", Setting()),
-    ("one", "standard", Setting(0.7)),
-    ("one", "block", Setting()),
+    ("tli", Setting(top_k=20)),
+    ("autoregressive", Setting()),
+    ("union", Setting()),
+    ("slem", Setting(top_p=0.9)),
+    ("slrs", Setting()),
+    ("standard", Setting(0.7)),
+    ("block", Setting()),
 ]
 
 
 def test_slrs_is_compared_with_exact_match_on_the_same_drafts(pairs, tmp_path):
     """Exact match accepts a draft with p, SLRS with min(1, p / psi), which is nowhere less."""
-    tally = ran(pairs, tmp_path, "two", Case("tiny", "slrs"), 60)
+    tally = ran(pairs, tmp_path, Case("tiny", "slrs"), 60)
     first = tally.places[0]
     assert first.compared == first.reached
     assert first.least == pytest.approx(first.matched + first.gain)
@@ -75,10 +74,10 @@ def test_a_gain_has_the_error_of_a_mean():
 
 
 @pytest.mark.deep(one_in=7)
-@pytest.mark.parametrize(("kind", "method", "setting"), CLEAN, ids=lambda one: str(one))
-def test_nothing_is_found_in_the_rules(pairs, tmp_path, kind, method, setting):
+@pytest.mark.parametrize(("method", "setting"), CLEAN, ids=str)
+def test_nothing_is_found_in_the_rules(pairs, tmp_path, method, setting):
     case = Case("tiny", method, setting)
-    tally = ran(pairs, tmp_path, kind, case, 150)
+    tally = ran(pairs, tmp_path, case, 150)
     assert verdict(case, tally) == "nothing found"
     assert tally.tokens >= 150
     assert tally.at_cut == 0
@@ -101,9 +100,8 @@ FEW = {("tli", "permuted head"), ("standard", "row before"), ("block", "first fa
     [pytest.param(*one, marks=() if one in FEW else pytest.mark.deep) for one in BUGGY],
 )
 def test_planted_bugs_are_found(pairs, tmp_path, method, bug):
-    kind = "one" if method in ("standard", "block") else "two"
     case = Case("tiny", method, bug=bug)
-    tally = ran(pairs, tmp_path, kind, case, FOUND.bug)
+    tally = ran(pairs, tmp_path, case, FOUND.bug)
     assert verdict(case, tally).startswith("found")
 
 
@@ -121,11 +119,11 @@ def test_a_profile_says_which_bugs_are_planted():
 @pytest.mark.deep
 def test_wrong_acceptance_is_noticed(pairs, tmp_path):
     """A quarter of the drafts accepted unseen, judged as if it were the rule."""
-    pair = pairs["two"]
+    pair = pairs["tli"]
     generator, record = Generator(pair, "tli", Setting()), Record(tmp_path / "r.json")
     tally, rows = record.tally(Case("tiny", "tli")), prompts_of(pair)
     for start in range(0, 128, 8):
-        made = generator(rows[:8], range(start, start + 8), LENGTH, plan.BUGS["lenient"]())
+        made = generator(rows[:8], range(start, start + 8), LENGTH, BUGS["lenient"]())
         judge(tally, made, "tli", Setting(), pair.target)
     assert not tally.places[0].conforms
     assert 0 < tally.counts_off_at <= tally.tokens
@@ -134,15 +132,15 @@ def test_wrong_acceptance_is_noticed(pairs, tmp_path):
 
 def test_a_row_goes_on_and_a_finished_one_stays(pairs, tmp_path):
     case, sizes = Case("tiny", "union"), Sizes(96, 0, 0)
-    ran(pairs, tmp_path, "two", case, 96)
+    ran(pairs, tmp_path, case, 96)
     first = json.loads((tmp_path / "record.json").read_text())
     again = Record(tmp_path / "record.json")
     assert missing(again, [case], sizes) == []
-    whole = ran(pairs, tmp_path, "two", case, 192)
+    whole = ran(pairs, tmp_path, case, 192)
     assert whole.tokens >= 192
     at_once = tmp_path / "other"
     at_once.mkdir()
-    straight = ran(pairs, at_once, "two", case, 192)
+    straight = ran(pairs, at_once, case, 192)
     assert (whole.tokens, whole.texts) == (straight.tokens, straight.texts)
     assert whole.wealth == pytest.approx(straight.wealth, abs=1e-6)
     assert first["rows"][0]["figures"]["tokens"] < whole.tokens
@@ -157,8 +155,8 @@ def test_a_row_gets_as_many_texts_as_it_lacks_and_a_bug_few_at_first(pairs, tmp_
 
     made = Generator.__call__
     monkeypatch.setattr(Generator, "__call__", generated)
-    ran(pairs, tmp_path, "two", Case("tiny", "union"), 97)
-    ran(pairs, tmp_path, "two", Case("tiny", "autoregressive", bug="sharper"), 300)
+    ran(pairs, tmp_path, Case("tiny", "union"), 97)
+    ran(pairs, tmp_path, Case("tiny", "autoregressive", bug="sharper"), 300)
     assert asked[:2] == [8, 1]
     assert asked[-4:-1] == [4, 4, 8]
 
@@ -166,14 +164,14 @@ def test_a_row_gets_as_many_texts_as_it_lacks_and_a_bug_few_at_first(pairs, tmp_
 def test_minutes_are_by_the_pace_of_the_same_pair_and_device(pairs, tmp_path):
     lacking = [(Case("tiny", "tli", device="cuda"), 600)]
     record = Record(tmp_path / "record.json")
-    by_size = minutes(record, lacking, pairs["two"])
+    by_size = minutes(record, lacking, pairs["tli"])
     assert by_size == pytest.approx(600 * LEAST / 60)
     for other in (Case("other", "tli", device="cuda"), Case("tiny", "tli")):
         record.rows[other] = Tally(tokens=1, wall=3.0)
-    assert minutes(record, lacking, pairs["two"]) == by_size
+    assert minutes(record, lacking, pairs["tli"]) == by_size
     record.rows[Case("tiny", "slem", device="cuda")] = Tally(tokens=2, wall=1.0)
-    assert minutes(record, lacking, pairs["two"]) == 5
-    assert minutes(record, lacking, pairs["two"], timed=60) == 5.5
+    assert minutes(record, lacking, pairs["tli"]) == 5
+    assert minutes(record, lacking, pairs["tli"], timed=60) == 5.5
 
 
 def test_another_file_is_not_overwritten(tmp_path):
@@ -188,7 +186,7 @@ def cross_check(*words):
 
 
 def test_the_command_judges_two_folders(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(50, 0, 0)})
+    monkeypatch.setattr("specref.contrib.real_models.running.PROFILES", {"quick": Sizes(50, 0, 0)})
     path = tmp_path / "record.json"
     words = ("--target", folders["target"], "--drafter", folders["drafter"], "--record", path)
     done = cross_check(*words, "--method", "tli", "--method", "autoregressive")
@@ -230,7 +228,7 @@ def test_published_models_that_are_not_there(tmp_path, monkeypatch):
 
 def test_short_positions_are_said_first(pairs, folders, tmp_path):
     tiny.save(tmp_path / "short", 280, 5, positions=24)
-    pair = paired(pairs["two"].target, load(tmp_path / "short", "drafter"))
+    pair = paired(pairs["tli"].target, load(tmp_path / "short", "drafter"))
     with pytest.raises(ValueError, match="drafter short reads 24 tokens: expected"):
         prompts_of(pair)
 
@@ -238,13 +236,13 @@ def test_short_positions_are_said_first(pairs, folders, tmp_path):
 def test_vocabularies_that_share_nothing(pairs, monkeypatch):
     monkeypatch.setattr("specref.contrib.real_models.pairs.shared_tokens", lambda *_: 0)
     with pytest.raises(ValueError, match="shares no token with target"):
-        paired(pairs["two"].target, pairs["two"].drafter)
+        paired(pairs["tli"].target, pairs["tli"].drafter)
 
 
 @pytest.mark.parametrize(("words", "shared"), [("〇一", 0), ("〇a", 1)])
 def test_the_end_of_a_text_is_no_shared_token(pairs, words, shared):
     """Both models have one, and a draft that can only end the text is none."""
-    assert shared_tokens(pairs["two"].target, tiny.of_words([*words, "<e>"])) == shared
+    assert shared_tokens(pairs["tli"].target, tiny.of_words([*words, "<e>"])) == shared
 
 
 def changed(folder, copy):
@@ -258,7 +256,7 @@ def changed(folder, copy):
 
 def test_rows_of_other_models_do_not_go_on(folders, tmp_path, monkeypatch):
     """Models of the same names: after training, or in another place."""
-    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(20, 0, 0)})
+    monkeypatch.setattr("specref.contrib.real_models.running.PROFILES", {"quick": Sizes(20, 0, 0)})
     words = ("--drafter", folders["drafter"], "--method", "union", "--record", tmp_path / "r.json")
     first = cross_check("--target", folders["target"], *words)
     assert first.exit_code == 0, first.output
@@ -275,7 +273,7 @@ def test_an_interrupted_run_says_how_to_go_on(folders, tmp_path, monkeypatch):
         record.write()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specref.contrib.real_models.command.run_row", interrupted)
+    monkeypatch.setattr("specref.contrib.real_models.running.run_row", interrupted)
     words = ("--target", folders["target"], "--drafter", folders["drafter"])
     ended = cross_check(*words, "--record", tmp_path / "r.json")
     assert ended.exit_code == 130
@@ -293,7 +291,7 @@ def test_a_device_that_is_not_there(tmp_path, monkeypatch, device):
 
 def test_a_model_whose_cache_cannot_be_cropped_is_judged_without(folders, tmp_path, monkeypatch):
     """Mamba's state cannot be taken back; the refusal names the option that reads texts again."""
-    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(20, 0, 0)})
+    monkeypatch.setattr("specref.contrib.real_models.running.PROFILES", {"quick": Sizes(20, 0, 0)})
     stateful = tiny.save_stateful(tmp_path / "mamba", 300, 4)
     words = ("--target", stateful, "--drafter", folders["drafter"], "--method", "tli")
     refused = cross_check(*words, "--record", tmp_path / "r.json")

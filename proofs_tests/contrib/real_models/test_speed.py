@@ -5,20 +5,12 @@ import pytest
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
 from specref.contrib.real_models import speed
-from specref.contrib.real_models.loading import load
-from specref.contrib.real_models.pairs import paired
 from specref.contrib.real_models.running import prompts_of
 from specref.contrib.real_models.speed import OURS, THEIRS, measure
 
 
-@pytest.fixture(scope="module")
-def pairs(folders):
-    target, drafter, same = (load(folders[name], name) for name in folders)
-    return {"two": paired(target, drafter), "one": paired(target, same)}
-
-
 @pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize("kind", ["two", "one"])
+@pytest.mark.parametrize("kind", ["tli", "standard"])
 def test_greedy_texts_are_those_of_plain_greedy_decoding(pairs, kind):
     pair, told = pairs[kind], []
     before = {name: one.clone() for name, one in pair.drafter.model.state_dict().items()}
@@ -51,7 +43,7 @@ def test_another_greedy_text_is_different(pairs, monkeypatch):
         run(path, made, *given)
 
     monkeypatch.setattr(speed, "_run", spoiled)
-    paths = measure(pairs["one"], prompts_of(pairs["one"])[:1], 6, lambda _: None)
+    paths = measure(pairs["standard"], prompts_of(pairs["standard"])[:1], 6, lambda _: None)
     assert {path.different for path in paths if path.by == OURS and not path.sampled} == {1}
 
 
@@ -60,6 +52,6 @@ def test_what_transformers_raises_is_a_row(pairs, monkeypatch):
         raise RuntimeError("shapes\nof matrices")
 
     monkeypatch.setattr(speed.Hugging, "__call__", raises)
-    paths = measure(pairs["two"], prompts_of(pairs["two"])[:1], 4, lambda _: None)
+    paths = measure(pairs["tli"], prompts_of(pairs["tli"])[:1], 4, lambda _: None)
     errors = {path.error for path in paths if path.by == THEIRS}
     assert errors == {"RuntimeError: shapes"}

@@ -14,8 +14,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from specref.contrib.real_models.generating import PROMPTS
 from specref.contrib.real_models.loading import Loaded
-from specref.contrib.real_models.prompts import PROMPTS
 
 
 def tokenizer(size: int) -> Any:

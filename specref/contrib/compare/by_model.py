@@ -15,10 +15,9 @@ from specref.arrays import Floats
 from specref.contrib.compare.logprobs import STAGES
 from specref.contrib.compare.records import Texts
 from specref.contrib.real_models.entropy import STAKES, EntropyMartingale, EntropyReport
-from specref.contrib.real_models.judging import CUT
+from specref.contrib.real_models.judging import CUT, forced_logits
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.settings import Setting
-from specref.contrib.real_models.uncached import forced_logits
 
 FIND = 1.25
 """A pass needs so many tokens that texts of this temperature, or its inverse, would be found."""

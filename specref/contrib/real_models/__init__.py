@@ -1,5 +1,4 @@
 """Published models, and the cross-check of generated texts on pairs of them.
 
-`published` has the models, `conversion` makes folders of them, `drafters` makes drafters of a
-model's own weights, `pairs` loads what is put together.
+`published` has the models, `conversion` makes folders of them, `pairs` loads what is put together.
 """

@@ -9,9 +9,10 @@ from specref.contrib.real_models.conversion import (
     DTYPES,
     convert_all,
     converted,
+    join,
     models_folder,
+    split,
 )
-from specref.contrib.real_models.parts import join, split
 from specref.contrib.real_models.published import MODELS
 
 

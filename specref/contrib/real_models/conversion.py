@@ -2,6 +2,10 @@
 
 A folder appears under its name only when it is whole, so an interrupted conversion goes on with
 the folders that are missing.
+
+For a machine without a network that takes no large files, each file of a converted folder is cut
+into parts; a list says what they join to. Parts may arrive in any order and over several
+transfers, until all are there.
 """
 
 import hashlib
@@ -10,7 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from specref.contrib.real_models.published import COMMAND, MODELS, Published
 
@@ -18,11 +22,13 @@ DTYPES = ("float32", "bfloat16")
 FOLDER, VARIABLE = ".models", "SPECREF_MODELS"
 SOURCE = "source.json"
 CHUNK = 1 << 22
-ROOM = (
-    4 * 10**9
-)  # bytes: 2.4 for both models in both dtypes, the joined file, one unfinished folder
+ROOM = 4 * 10**9
+"""Bytes: 2.4 for both models in both dtypes, the joined file, one unfinished folder."""
 PROBE = "Speculative decoding,\n  naïve: 1 + 2 = 3."
 """A text with spaces, a line break, digits and a letter that is no ASCII."""
+SIZE = 60 * 10**6
+"""Bytes of a part: what services that take single files often allow is 64 MiB."""
+LIST = "parts.json"
 
 
 def models_folder() -> Path:
@@ -55,10 +61,8 @@ def converted(root: Path | None = None) -> list[str]:
 def convert_all(root: Path, tell: Callable[[str], None]) -> None:
     """Convert what is missing; `tell` is given a line before each piece of work.
 
-    * raises `ImportError`: A package is not installed.
-    * raises `OSError`: The disk has too little room.
-    * raises `ValueError`: A file has another SHA-256, or what was written does not give the same
-      logits.
+    * raises `ImportError`, `OSError`: A package is not installed; the disk has too little room.
+    * raises `ValueError`: A file has another SHA-256, or what was written gives other logits.
     """
     missing = [(name, dtype) for name in MODELS for dtype in DTYPES]
     missing = [one for one in missing if not is_converted(*one, root=root)]
@@ -76,30 +80,17 @@ def convert_all(root: Path, tell: Callable[[str], None]) -> None:
 
 
 def joined(model: Published, destination: Path) -> Path:
-    """Join the parts of a model's file and check it.
-
-    * raises `ValueError`: The SHA-256 is another.
-    """
-    digest = hashlib.sha256()
+    """Join the parts of a model's file; raise `ValueError` if the SHA-256 is another."""
     unfinished = destination.with_name(f"{destination.name}.partial")
     with unfinished.open("wb") as file:
-        for data in _chunks(model.files()):
-            digest.update(data)
-            file.write(data)
-    if digest.hexdigest() != model.sha256:
+        found = _append(model.files(), file)
+    if found != model.sha256:
         unfinished.unlink()
         raise ValueError(
-            f"{', '.join(str(file) for file in model.files())}: SHA-256 {digest.hexdigest()}, "
+            f"{', '.join(str(file) for file in model.files())}: SHA-256 {found}, "
             f"expected {model.sha256}: reinstall {' '.join(model.requirements)}"
         )
     return unfinished.replace(destination)
-
-
-def _chunks(files: list[Path]) -> Iterator[bytes]:
-    for part in files:
-        with part.open("rb") as file:
-            while data := file.read(CHUNK):
-                yield data
 
 
 def _check_loaders() -> None:
@@ -187,3 +178,82 @@ def what_is_there() -> str:
     if not there:
         return f"published models: none in {models_folder()}; {COMMAND}"
     return f"published models in {models_folder()}: {', '.join(there)}"
+
+
+def split(root: Path, into: Path, dtype: str = "bfloat16", size: int = SIZE) -> list[Path]:
+    """Cut every converted model below `root` into parts of so many bytes; these, and the lists.
+
+    * raises `FileNotFoundError`: A model is not converted.
+    """
+    written = []
+    for name in MODELS:
+        folder, out = folder_of(name, dtype, root), into / name / dtype
+        if not is_converted(name, dtype, root):
+            raise FileNotFoundError(f"{folder} is not there: {COMMAND}")
+        out.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for file in sorted(folder.iterdir()):
+            parts, digest = [], hashlib.sha256()
+            for number, data in enumerate(_pieces(file, size)):
+                digest.update(data)
+                parts.append(out / f"{file.name}.{number:03}")
+                parts[-1].write_bytes(data)
+            written += parts
+            files[file.name] = {
+                "sha256": digest.hexdigest(),
+                "parts": [part.name for part in parts],
+            }
+        (out / LIST).write_text(json.dumps(files, indent=1) + "\n", encoding="utf-8")
+        written.append(out / LIST)
+    return written
+
+
+def join(source: Path, root: Path) -> list[Path]:
+    """Put together every model that has a list of parts; the folders, old ones included.
+
+    * raises `FileNotFoundError`: There is no list of parts, or a part is missing.
+    * raises `ValueError`: A file has another SHA-256 than the one that was cut.
+    """
+    places = [(name, dtype) for name in MODELS for dtype in DTYPES]
+    listed = [(*one, source.joinpath(*one)) for one in places]
+    listed = [one for one in listed if (one[2] / LIST).is_file()]
+    if not listed:
+        raise FileNotFoundError(f"{source}: it has no MODEL/DTYPE/{LIST}: cut it with --split")
+    made = []
+    for name, dtype, parts in listed:
+        made.append(final := folder_of(name, dtype, root))
+        if is_converted(name, dtype, root):
+            continue
+        unfinished = final.with_name(f"{dtype}.partial")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        files: dict[str, dict[str, Any]] = json.loads((parts / LIST).read_text(encoding="utf-8"))
+        for file, known in files.items():
+            with (unfinished / file).open("wb") as out:
+                found = _append([parts / part for part in known["parts"]], out)
+            if found != known["sha256"]:
+                raise ValueError(
+                    f"{parts / file}: SHA-256 {found}, expected {known['sha256']}: bring its "
+                    "parts again"
+                )
+        shutil.rmtree(final, ignore_errors=True)
+        unfinished.replace(final)
+    return made
+
+
+def _pieces(file: Path, size: int) -> Iterator[bytes]:
+    with file.open("rb") as data:
+        while piece := data.read(size):
+            yield piece
+
+
+def _append(parts: list[Path], out: BinaryIO) -> str:
+    """Write parts one after the other; the SHA-256 of all."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if not part.is_file():
+            raise FileNotFoundError(f"{part} is missing: bring the other parts, then join again")
+        for data in _pieces(part, CHUNK):
+            digest.update(data)
+            out.write(data)
+    return digest.hexdigest()

@@ -72,7 +72,7 @@ def cross_check_command(
       specref cross-check --pair 'smollm2<-3 bits' --method block --profile record
     """
     # --help does not need torch
-    from specref.contrib.real_models.command import Chosen, checked
+    from specref.contrib.real_models.running import Chosen, checked
 
     chosen = Chosen(target, drafter, names, methods, profile, device, dtype, use_cache)
     try:

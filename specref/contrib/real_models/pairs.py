@@ -1,24 +1,85 @@
-"""Pairs of a target and a drafter, and which methods are run on them."""
+"""Pairs of a target and a drafter, and which methods are run on them.
 
+Drafters with a model's own vocabulary are made of its own weights in a few lines.
+"""
+
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from specref.contrib.real_models.conversion import folder_of, is_converted
-from specref.contrib.real_models.drafters import first_layers, rounded
 from specref.contrib.real_models.loading import Loaded, check_folder, digest, load
 from specref.contrib.real_models.published import COMMAND
 from specref.torch_backend.methods import Pair as MethodPair
 from specref.torch_backend.models.configs import check_cache, vocabulary_size
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+BLOCK = 32
 GEMMA, SMOLLM2 = "gemma-3-270m", "smollm2-135m"
 ONE_VOCABULARY = ("autoregressive", "standard", "block")
 TWO_VOCABULARIES = ("autoregressive", "union", "tli", "slem", "slrs")
 BITS, KEPT_LAYERS = 3, 24
+
+
+def rounded_weights(weights: Tensor, bits: int, block: int = BLOCK) -> Tensor:
+    """Round to 2**bits levels, evenly from the least to the largest of each block of a row.
+
+    * raises `ValueError`: `bits` is out of range, or the columns are no multiple of `block`.
+
+    >>> rounded_weights(torch.tensor([0.0, 0.4, 0.9, 3.0]), bits=2, block=4)
+    tensor([0., 0., 1., 3.])
+    """
+    if not 1 <= bits <= 8:
+        raise ValueError(f"bits = {bits}: expected 1 to 8")
+    if weights.shape[-1] % block:
+        raise ValueError(f"block = {block}: expected a divisor of {weights.shape[-1]} columns")
+    blocks = weights.float().reshape(*weights.shape[:-1], -1, block)
+    least, most = blocks.amin(-1, keepdim=True), blocks.amax(-1, keepdim=True)
+    step = (most - least) / (2**bits - 1)
+    levels = ((blocks - least) / step.where(step > 0, 1)).round()
+    nearest: Tensor = least + levels * step
+    return nearest.reshape(weights.shape).to(weights.dtype)
+
+
+@torch.no_grad()
+def rounded(model: "PreTrainedModel", bits: int = 3, block: int = BLOCK) -> "PreTrainedModel":
+    """A copy whose matrices are rounded, those with rows that split into blocks."""
+    drafter = copy.deepcopy(model)
+    for weights in drafter.parameters():
+        if weights.ndim == 2 and not weights.shape[1] % block:
+            weights.copy_(rounded_weights(weights, bits, block))
+    return drafter
+
+
+def first_layers(model: "PreTrainedModel", layers: int) -> "PreTrainedModel":
+    """The first layers, not all, with the model's own final norm and head: early exit.
+
+    The model has `model.model.layers`, as Llama and its relatives have.
+    """
+    config: Any = copy.deepcopy(model.config)
+    if not 1 <= layers < config.num_hidden_layers:
+        raise ValueError(f"layers = {layers}: expected 1 to {config.num_hidden_layers - 1}")
+    config.num_hidden_layers = layers
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:layers]
+    drafter: Any = type(model)(config)
+    kept = drafter.state_dict().keys()
+    drafter.load_state_dict(
+        {name: one for name, one in model.state_dict().items() if name in kept}
+    )
+    drafter.generation_config = copy.deepcopy(model.generation_config)
+    made: PreTrainedModel = drafter.to(model.device, model.dtype).eval()
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +110,7 @@ class Pair:
 
 
 def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
-    """Put two models together, with the methods that their vocabularies allow.
-
-    * raises `ValueError`: The vocabularies share no token but the end of a text, or the models are
-      on different devices.
-    """
+    """Put two models together, if they go together, with the methods of their vocabularies."""
     if target.model.device != drafter.model.device:
         raise ValueError(
             f"draft model is on {drafter.model.device}, target on {target.model.device}: expected "
@@ -115,11 +172,7 @@ class Published:
 def folders_pair(
     target: str | Path, drafter: str | Path, device: str, dtype: str, use_cache: bool = True
 ) -> Pair:
-    """A pair from two local folders, both of which are looked at before one is loaded.
-
-    * raises `ValueError`: A folder is no whole model, a cache cannot be cropped, or the two do not
-      go together.
-    """
+    """A pair from two local folders, both of which are looked at before one is loaded."""
     named = {"target": target, "drafter": drafter}
     for name, folder in named.items():
         check_folder(folder, name)

@@ -1,17 +1,23 @@
-"""Lossy verifications, to stand in the decode loop: what judges here must find."""
+"""Lossy verifications, to stand in the decode loop, and a lossy drafter: what judges must find."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from specref.torch_backend import Coins, draw, row_coins, verify, verify_block, verify_matching
+from specref.torch_backend.drafters.drafts import Drafter, Drafts
+from specref.torch_backend.drafters.mapped import MappedDrafter
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK
 from specref.torch_backend.verification import trees
 
 Verified: TypeAlias = tuple[Tensor, Tensor]
 Planted: TypeAlias = Mapping[str, Callable[..., Any]]
+LENIENT = 0.25
 
 
 def lenient(share: float) -> Planted:
@@ -96,3 +102,54 @@ def _redrawn(tokens: Tensor, counts: Tensor, laws: Tensor, coins: Coins) -> Veri
     place = counts - 1
     last = draw(laws[torch.arange(len(laws), device=laws.device), place], coins.final)
     return tokens.scatter_(1, place[:, None], last[:, None]), counts
+
+
+BUGS: Mapping[str, Callable[[], Planted]] = MappingProxyType(
+    {
+        "residual is p": residual_is_p,
+        "bonus from q": bonus_from_q,
+        "row before": row_before,
+        "lenient": lambda: lenient(LENIENT),
+        "first failure": first_failure,
+        "sharper": sharper,
+        "permuted head": dict,  # it stands in the drafter: see `spoiled`
+    }
+)
+RULES = ("residual is p", "bonus from q", "row before", "lenient")
+BUGS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        AUTOREGRESSIVE: ("sharper",),
+        "standard": RULES,
+        BLOCK: ("first failure",),
+        "tli": ("permuted head", *RULES),
+        "slem": ("lenient",),
+        "slrs": ("lenient",),
+    }
+)
+
+
+def spoiled(bug: str | None, drafter: Drafter | None) -> Callable[[Drafts], Drafts] | None:
+    """What becomes of drafts under a bug of the drafter."""
+    if bug != "permuted head":
+        return None
+    assert isinstance(drafter, MappedDrafter)
+    return permuted_head(drafter)
+
+
+def permuted_head(drafter: MappedDrafter) -> Callable[[Drafts], Drafts]:
+    """Declare the law of another order of the shared tokens than that they are drawn by.
+
+    Transformers prunes the drafter's head in the order in which `get_vocab()` lists the shared
+    tokens, and reads it by their ids. Here the order of the list is drawn.
+    """
+    by_id = torch.tensor(sorted(set(drafter.images.tolist())), device=drafter.images.device)
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(by_id))).to(by_id.device)
+    listed = by_id[order]
+
+    def spoil(drafts: Drafts) -> Drafts:
+        assert drafts.laws is not None
+        laws = torch.zeros_like(drafts.laws)
+        laws[..., by_id] = drafts.laws[..., listed]
+        return Drafts(drafts.tokens, laws, drafts.forwards)
+
+    return spoil

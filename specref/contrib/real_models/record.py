@@ -1,14 +1,101 @@
-"""The record of the cross-check: a JSON file that is written after every batch, and goes on."""
+"""The rows of the cross-check: how many tokens each gets, and the JSON file that keeps them.
+
+It is written after every batch, and goes on.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from specref.contrib.real_models.plan import Case
+from specref.contrib.real_models.generating import LOOKAHEAD
+from specref.contrib.real_models.planted import BUGS_OF
+from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.tally import COUNT_ALPHA, Place, Tally
 from specref.report.machine import as_json, write_json
+
+PLAIN = Setting()
+OTHERS = (Setting(temperature=0.7), Setting(top_k=50), Setting(top_p=0.9))
+BATCH, LENGTH = 16, 32
+"""One batch has the tokens of a row of the quick profile. The larger the faster: on one core a
+token of the published pairs took half the time in batches of 32 that it took in batches of 8."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much a profile does.
+
+    * `plain`, `others`: Tokens of a row at temperature 1, and at other settings.
+    * `bug`: Of a row with a planted bug, at most.
+    * `timed`, `length`: Prompts that every path is timed on, and the tokens of each text.
+    * `planted`: Bugs by method; None for all of `BUGS_OF`.
+    """
+
+    plain: int
+    others: int
+    bug: int
+    timed: int = 0
+    length: int = 48
+    planted: Mapping[str, tuple[str, ...]] | None = None
+
+
+EARLY = ("bonus from q",)
+EARLY_OF = MappingProxyType({"standard": EARLY, "tli": EARLY})
+"""A bug that was found within 256 tokens on each of the published pairs."""
+
+PROFILES: Mapping[str, Sizes] = MappingProxyType(
+    # One text at a time is slow: with more, timing would take longer than all rows.
+    {
+        "quick": Sizes(500, 0, 1_000, 1, 12, EARLY_OF),
+        "record": Sizes(5_000, 1_000, 5_000, 8),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table.
+
+    * `bug`: Of `BUGS`; None for the rule as it is.
+    """
+
+    pair: str
+    method: str
+    setting: Setting = PLAIN
+    bug: str | None = None
+    device: str = "cpu"
+    dtype: str = "float32"
+    lookahead: int = LOOKAHEAD
+
+    def __str__(self) -> str:
+        bug = f", planted: {self.bug}" if self.bug else ""
+        return f"{self.pair}, {self.method}, {self.setting}{bug}"
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> "Case":
+        """From what `dataclasses.asdict` made of one."""
+        return cls(**{**stored, "setting": Setting(**stored["setting"])})
+
+    def tokens(self, sizes: Sizes) -> int:
+        """How many it is to have."""
+        if self.bug is not None:
+            return sizes.bug
+        return sizes.plain if self.setting == PLAIN else sizes.others
+
+
+def cases_of(pair: str, methods: tuple[str, ...], sizes: Sizes, **where: Any) -> list[Case]:
+    """The rows of a pair: its methods, other settings of them, and bugs that stand in them."""
+    cases = [Case(pair, method, PLAIN, **where) for method in methods]
+    if sizes.bug:
+        planted = BUGS_OF if sizes.planted is None else sizes.planted
+        bugs = [(method, bug) for method in methods for bug in planted.get(method, ())]
+        cases += [Case(pair, method, PLAIN, bug, **where) for method, bug in bugs]
+    if sizes.others:
+        cases += [Case(pair, method, one, **where) for one in OTHERS for method in methods]
+    return cases
+
 
 VERSION = 1
 MODELS = "models"
@@ -68,7 +155,7 @@ class Record:
     def write(self) -> None:
         """Write all, or nothing."""
         rows = [
-            {"case": case.stored(), "figures": figures(case, tally), "sums": _short(asdict(tally))}
+            {"case": asdict(case), "figures": figures(case, tally), "sums": _short(asdict(tally))}
             for case, tally in self.rows.items()
             if tally.tokens
         ]

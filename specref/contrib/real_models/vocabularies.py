@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from specref.contrib.real_models.generating import Generator
+from specref.contrib.real_models.generating import PROMPTS, Generator
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import PAIRS, Pair, Published, folders_pair, ids_of
-from specref.contrib.real_models.prompts import PROMPTS
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.vocabularies.tokenisers import probing_texts, round_trip
 from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token, overlap

@@ -8,8 +8,8 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from proofs_tests.contrib.real_models.tiny import model
-from specref.contrib.real_models import uncached
-from specref.contrib.real_models.uncached import Branch, branch_logits, forced_logits
+from specref.contrib.real_models import judging
+from specref.contrib.real_models.judging import Branch, branch_logits, forced_logits
 
 PROMPT, TEXT = [5, 9, 2], [7, 1, 4, 4, 8]
 BRANCHES = [Branch(0, [7, 3]), Branch(2, [4, 6, 1]), Branch(5, [2]), Branch(5, [])]
@@ -27,7 +27,7 @@ def apart(reader) -> float:
 
 def test_one_pass_is_a_pass_for_each():
     reader = model(40, 1).double()
-    assert uncached._reads_branches(reader)
+    assert judging._reads_branches(reader)
     assert apart(reader) < 1e-9
     # A branch that is told another place in the text gives other logits.
     moved = [Branch(one.start + 1, one.tokens) for one in BRANCHES[:2]]
@@ -50,5 +50,5 @@ def test_windows_are_read_branch_by_branch():
         layer_types=["sliding_attention", "full_attention"],
     )
     reader = Gemma3ForCausalLM(config).eval().double()
-    assert not uncached._reads_branches(reader)
+    assert not judging._reads_branches(reader)
     assert apart(reader) == 0
