@@ -40,7 +40,6 @@ OTHERWISE = {
     ("lookahead", "contrib.engines.transformers_generate.__init__"): "4",
     ("lookahead", "contrib.engines.transformers_text.engine_of_folders"): "3",
     ("lookahead", "torch_backend.generation.generate"): "4",
-    ("lookahead", "contrib.engines.toy_batches.load_torch_backend"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.record.Case"): "LOOKAHEAD",
     ("lookahead", "zoo.parts.batch_loop.as_generate"): "LOOKAHEAD",

@@ -24,7 +24,7 @@ from fixtures.model_pairs.storing import read_card
 from gpu_tests.benchmarks import cases, generation, lines, verification
 from gpu_tests.benchmarks.page import render
 from specref.contracts.process_state import one_thread
-from specref.contrib.engines.quiet_transformers import errors_only
+from specref.contrib.engines.calling_generate import errors_only
 from specref.report.machine import check_destination, write_json
 
 MODULES: Mapping[str, Any] = {"verification": verification, "generation": generation}

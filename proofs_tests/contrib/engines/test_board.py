@@ -27,7 +27,7 @@ from specref.cli import main
 from specref.conformance.suite import chosen
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS, ENGINE
-from specref.contrib.engines import board, offline, subprocess_judge
+from specref.contrib.engines import board, offline
 from specref.contrib.engines.board_report import Row, read_board, write_board
 from specref.contrib.engines.engines import ENGINES, Installable
 
@@ -152,7 +152,7 @@ def bad(tmp_path: Path) -> Callable[..., Row]:
         name: str,
         contract: str = "text",
         *options: str,
-        memory: float = subprocess_judge.MOST_MEMORY,
+        memory: float = board.MOST_MEMORY,
     ) -> Row:
         given = options or ("--detect-tv", "0.5")
         return board.judged_apart(
@@ -167,13 +167,13 @@ def bad(tmp_path: Path) -> Callable[..., Row]:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="not_run (there is no /proc)")
 @pytest.mark.parametrize("name", ["leaking", "children"])
 def test_what_takes_too_much_memory_is_a_row(name: str, bad: Any) -> None:
-    row = bad(name, memory=0.75 * subprocess_judge.GIB)
+    row = bad(name, memory=0.75 * board.GIB)
     assert (row.verdict, row.violated, row.judged) == ("memory limit", False, False)
     assert row.evidence.startswith("used more than 0.75 GiB; ")
 
 
 def test_what_prints_without_end_is_a_row(bad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess_judge, "MOST_OUTPUT", 2.0**20)
+    monkeypatch.setattr(board, "MOST_OUTPUT", 2.0**20)
     row = bad("flooding")
     assert (row.verdict, row.judged) == ("output limit", False)
     assert row.evidence.startswith("printed more than 0.000977 GiB; ")
@@ -313,7 +313,7 @@ def test_what_ends_otherwise_is_a_row(
     python = program(tmp_path, script)
     row = board.judged_apart("x", "x", "text", python=python, limit=1)
     assert (row.verdict, row.evidence, row.judged) == (verdict, evidence, False)
-    assert row.seconds < subprocess_judge.GRACE
+    assert row.seconds < board.GRACE
 
 
 FALLING = """

@@ -5,6 +5,7 @@ Stand-ins for the packages; nothing of the engines themselves is here.
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -231,6 +232,7 @@ def shorter(candidate_input_ids, candidate_logits, new_logits): ...
 )
 def test_transformers(function: Any, reason: str | None, install: Callable[..., None]) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    import_module("specref.contrib.engines.toys")  # with the library itself
     named = {"_speculative_sampling": function} if function else {}
     install("transformers.generation.utils", **named)
     assert IMPLEMENTATIONS["transformers"].not_run == (reason and f"not_run ({reason})")

@@ -56,7 +56,7 @@ def drafting(mistake: str | None) -> Any:
 
 
 def judged(mistake: str | None, law: str) -> int:
-    engine = on_pair(drafting(mistake), law, {}, prompts=MANY, long=True)
+    engine = on_pair(drafting(mistake), law, {}, greedy=True)
     return check(engine, contract="text", greedy=True, seed=1).exit_code
 
 
@@ -76,7 +76,7 @@ def test_what_goes_wrong_at_eos_is_found_where_texts_end(
 
 
 def test_most_texts_of_the_law_for_greedy_engines_end_and_some_do_not() -> None:
-    engine: Engine = on_pair(drafting(None), "ending", {}, prompts=MANY, long=True)
+    engine: Engine = on_pair(drafting(None), "ending", {}, greedy=True)
     assert engine.plain is not None
     lengths = [len(engine.plain(prompt, 24, 0).tokens) for prompt in MANY]
     assert Counter(lengths) == {1: 20, 2: 15, 3: 15, 4: 10, 24: 20}

@@ -395,18 +395,11 @@ def test_another_file_of_vllm_is_refused(
 def transformers() -> SimpleNamespace:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
     pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
-    from specref.contrib.engines import (
-        toy_transformers,
-        transformers,
-        transformers_generate,
-    )
-    from specref.contrib.engines import (
-        transformers_generate as toy_tokenizers,
-    )
+    from specref.contrib.engines import toys, transformers, transformers_generate
 
     return SimpleNamespace(
-        tokenizer=toy_tokenizers.toy_tokenizer,
-        model=toy_transformers.ToyModel,
+        tokenizer=transformers_generate.toy_tokenizer,
+        model=toys.ToyModel,
         load_verify=transformers.load_verify,
         generate=transformers_generate.Generate,
     )

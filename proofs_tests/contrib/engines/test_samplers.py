@@ -372,7 +372,7 @@ def test_a_loader_says_what_to_install(
 
 
 def test_texts_end_with_eos() -> None:
-    from specref.contrib.engines.toy_steps import WithTuples, on_toys
+    from specref.contrib.engines.toys import WithTuples, on_toys
 
     ends = Model(Vocabulary("abc", eos="c"), lambda context: ["1/2", "1/4", "1/4"])
     seen = []

@@ -22,7 +22,7 @@ from proofs_tests.helpers.torch.slot_bugs import (
 )
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.functions import read_texts
-from specref.contrib.engines.toy_batches import load_torch_backend, load_transformers
+from specref.contrib.engines.toys import load_torch_backend, load_transformers
 from specref.contrib.real_models.entropy import EntropyMartingale, EntropyReport
 from specref.contrib.real_models.judging import forced_logits
 from specref.contrib.real_models.loading import load

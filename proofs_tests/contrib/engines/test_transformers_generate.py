@@ -35,7 +35,7 @@ from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance, exact_distribution
 from specref.conformance.greedy import judge_greedy
 from specref.conformance.markov import Chain, judge_markov
-from specref.contrib.engines.quiet_transformers import LOGGER
+from specref.contrib.engines.calling_generate import LOGGER
 from specref.contrib.engines.transformers_generate import Generate, toy_tokenizer
 from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.distributions import total_variation, with_temperature

@@ -196,7 +196,7 @@ def _by_model(
     texts: "Texts", folder: str, device: str, judging: "Judging", seconds: float
 ) -> "ByModel":
     from specref.contrib.compare.by_model import judge_by_model
-    from specref.contrib.engines.quiet_transformers import errors_only
+    from specref.contrib.engines.calling_generate import errors_only
     from specref.contrib.real_models.loading import load
 
     with errors_only():

@@ -3,15 +3,19 @@
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 from shlex import join
-from typing import Any
+from typing import IO, Any
 
 import click
 from click.core import ParameterSource
@@ -20,9 +24,13 @@ from specref.adapters.implementation import Implementation
 from specref.cli.group import INTERRUPTED, progress, show
 from specref.contracts.contract import Contract
 from specref.contrib.engines.board_report import (
+    CRASHED,
     FOUND,
+    LATE,
+    MEMORY,
     NETWORK,
     NOT_RUN,
+    OUTPUT,
     PASSED,
     Row,
     board_table,
@@ -32,12 +40,6 @@ from specref.contrib.engines.board_report import (
 )
 from specref.contrib.engines.engines import CUDA, ENGINES, Installable
 from specref.contrib.engines.offline import REFUSED
-from specref.contrib.engines.subprocess_judge import (
-    MOST_MEMORY,
-    Ending,
-    ended_with_children,
-    watched,
-)
 from specref.report.machine import STDOUT
 
 SLOW = (
@@ -60,6 +62,96 @@ POWER = ("time_limit", "detect_tv")
 TAKEN = {"target", "installed", "contract", "json_file", *PASSED_ON}
 NO_DOWNLOADS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
+GRACE, EVERY = 10.0, 0.2
+GIB = 2**30
+PROC = Path("/proc")
+
+
+def _most_memory() -> float:
+    """16 GiB, or three quarters of what the machine has."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return 16 * GIB
+    return min(16 * GIB, 0.75 * there)
+
+
+MOST_MEMORY, MOST_OUTPUT = _most_memory(), 1.0 * GIB
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process ended; the verdict is of the row, if there is no report."""
+
+    verdict: str
+    told: str
+    by_itself: bool = False
+
+    def __str__(self) -> str:
+        return self.told
+
+
+def watched(
+    process: "subprocess.Popen[bytes]", limit: float, memory: float, logs: Sequence[Path]
+) -> Ending:
+    """Wait for a process that takes so many seconds and bytes at most, and writes few to its logs.
+
+    Memory is that of all processes of its session, as /proc tells it; where there is no /proc,
+    it is not looked at.
+    """
+    end = time.monotonic() + limit
+    while True:
+        left = end - time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(max(min(EVERY, left), 0))
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            return Ending(CRASHED, f"ended {how}", by_itself=True)
+        if left <= 0:
+            return Ending(LATE, f"not done after {limit:g} s")
+        over = None
+        if memory_of_session(process.pid) > memory:
+            over = Ending(MEMORY, f"used more than {memory / GIB:.3g} GiB")
+        elif sum(log.stat().st_size for log in logs) > MOST_OUTPUT:
+            over = Ending(OUTPUT, f"printed more than {MOST_OUTPUT / GIB:.3g} GiB")
+        if over:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # asked to end, it would go on meanwhile
+            return over
+
+
+def memory_of_session(session: int) -> int:
+    """The bytes in memory of all processes of a session; 0 if the system does not tell."""
+    pages = 0
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):  # it may have ended
+            # After the name, which may have spaces in it, and the closing bracket.
+            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            pages += int(fields[21]) if int(fields[3]) == session else 0
+    return pages * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+@contextmanager
+def ended_with_children(
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    folder: Path | None,
+    output: IO[bytes],
+    errors: IO[bytes],
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process in a session of its own, none of whose group is left at the end."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=dict(variables),
+        cwd=folder, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        for ending, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, None)):
+            try:
+                os.killpg(process.pid, ending)
+                process.wait(seconds)
+            except (ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+                continue
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
@@ -110,18 +202,9 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
         try:
             for engine, path in chosen:
                 advance(0, path.name)
-                rows.append(
-                    _row(
-                        engine.name,
-                        path,
-                        [
-                            *(quick(path.contract, SECONDS, engine.slow) if own else ()),
-                            *asked,
-                        ],
-                        ran_in(engine),
-                        limit_for(engine, given.get("time_limit") or SECONDS),
-                    )
-                )
+                form = quick(path.contract, SECONDS, engine.slow) if own else ()
+                limit = limit_for(engine, given.get("time_limit") or SECONDS)
+                rows.append(_row(engine, path, [*form, *asked], limit))
                 if json_file and json_file != STDOUT:
                     write_board(json_file, rows)
                 advance(1, path.name)
@@ -151,14 +234,11 @@ def limit_for(engine: Installable, seconds: float) -> float:
     return 2 * limit if engine.slow else limit
 
 
-def _row(
-    engine: str, path: Implementation, arguments: Sequence[str], note: str, limit: float
-) -> Row:
+def _row(engine: Installable, path: Implementation, arguments: Sequence[str], limit: float) -> Row:
+    named = engine.name, path.name, str(path.contract)
     if path.missing:
-        why = f"{', '.join(path.missing)} not installed: {path.remedy}"
-        return Row(engine, path.name, str(path.contract), NOT_RUN, why)
-    contract = str(path.contract)
-    return judged_apart(engine, path.name, contract, arguments, note=note, limit=limit)
+        return Row(*named, NOT_RUN, f"{', '.join(path.missing)} not installed: {path.remedy}")
+    return judged_apart(*named, arguments, note=ran_in(engine), limit=limit)
 
 
 def judged_apart(
@@ -182,11 +262,9 @@ def judged_apart(
     * `path`: A registered name, or MODULE:NAME.
     * `arguments`: Options of ``specref check``.
     * `note`: For the evidence, if there is a report.
-    * `python`: The interpreter.
     * `limit`: Seconds, after which the process and its children are ended.
     * `memory`: Bytes that they may use together.
     * `environment`: Variables of the process; those of this one by default.
-    * `folder`: Where it runs.
     * `texts`: A file for whole texts as they come: if the process is ended, a second run goes on
       from them. It is deleted after a verdict. Not with other contracts.
     """
@@ -198,15 +276,8 @@ def judged_apart(
         report, refused, *logs = (
             Path(scratch, name) for name in ("report.json", "refused", "stdout", "stderr")
         )
-        command = [
-            python,
-            "-m",
-            "specref.contrib.engines.offline",
-            *asked,
-            *kept,
-            "--json",
-            str(report),
-        ]
+        start = [python, "-m", "specref.contrib.engines.offline"]
+        command = [*start, *asked, *kept, "--json", str(report)]
         variables = {
             **(os.environ if environment is None else environment),
             **NO_DOWNLOADS,

@@ -11,15 +11,15 @@ from specref.adapters.needs import FOLDER, NotInstalledError, clone, imported
 def remedy(repository: str) -> str:
     """The commands that clone a repository to where it is looked for.
 
-        * `repository`: ``OWNER/NAME``, or ``OWNER/NAME@COMMIT`` where later commits lack what is
-          judged.
+    * `repository`: ``OWNER/NAME``, or ``OWNER/NAME@COMMIT`` where later commits lack what is
+      judged.
 
     >>> remedy("jaymody/speculative-sampling")
-        'export SPECREF_GITHUB=${SPECREF_GITHUB:-~/clones} && \
-    git clone https://github.com/jaymody/speculative-sampling \
-    $SPECREF_GITHUB/jaymody/speculative-sampling'
-        >>> remedy("a/b@0c1d").split(" && ")[2]
-        'git -C $SPECREF_GITHUB/a/b@0c1d checkout 0c1d'
+    'export SPECREF_GITHUB=${SPECREF_GITHUB:-~/clones} && \
+git clone https://github.com/jaymody/speculative-sampling \
+$SPECREF_GITHUB/jaymody/speculative-sampling'
+    >>> remedy("a/b@0c1d").split(" && ")[2]
+    'git -C $SPECREF_GITHUB/a/b@0c1d checkout 0c1d'
     """
     place, (whole, _, commit) = f"${FOLDER}/{repository}", repository.partition("@")
     checkout = f" && git -C {place} checkout {commit}" if commit else ""

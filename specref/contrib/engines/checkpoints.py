@@ -39,7 +39,7 @@ def by_transformers(folder: Path) -> Probabilities:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from specref.contrib.engines.quiet_transformers import without_progress
+    from specref.contrib.engines.calling_generate import without_progress
 
     with without_progress():
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)

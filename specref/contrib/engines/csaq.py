@@ -1,6 +1,6 @@
 """csaq-quant: the self-speculative loop of `CSAQInferenceEngine`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import imported, require, require_parameters
@@ -17,7 +17,7 @@ def load_generate() -> Callable[..., Any]:
     of tensors: 0.6.0 crops those of Transformers 5 in a way that raises an error.
     """
     require(PACKAGES, REMEDY)
-    from specref.contrib.engines.toy_steps import WithTuples, on_toys
+    from specref.contrib.engines.toys import WithTuples, on_toys
 
     engine, loop, _ = (
         imported("csaq.inference", f"CSAQInferenceEngine{name}")
@@ -25,7 +25,7 @@ def load_generate() -> Callable[..., Any]:
     )
     require_parameters(loop, "_generate_speculative", GIVEN, by_position=3)
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         class Swapped(engine):  # type: ignore[misc,valid-type]
             def _swap_to_verify(self) -> None:
                 self.model = WithTuples(target)
@@ -40,7 +40,6 @@ def load_generate() -> Callable[..., Any]:
 
         made = Swapped(drafter, {}, verbose=False)
         text = loop(made, prompt, tokens, lookahead=3, temperature=1.0, top_p=1.0)[0]
-        found: list[int] = text[0, prompt.shape[1] :].tolist()
-        return found
+        return text[0, prompt.shape[1] :].tolist()
 
     return on_toys(decode)

@@ -1,6 +1,6 @@
 """feifeibear/LLMSpeculativeSampling: both versions of its loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -23,17 +23,16 @@ def load_generate(name: str) -> Callable[..., Any]:
     Its `sample` raises an error where id 0 is drawn, so that ids are those of the `Model` plus 1.
     """
     require(PACKAGES, "pip install torch transformers tqdm")
-    from specref.contrib.engines.toy_steps import WithTuples, on_toys
+    from specref.contrib.engines.toys import WithTuples, on_toys
 
     (function,) = from_checkout(
         REPOSITORY, "sampling.speculative_sampling", name, absent=("globals.Decoder",)
     )
     require_parameters(function, name, GIVEN, DEFAULTS, by_position=4)
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         text = function(prompt, WithTuples(drafter), WithTuples(target), tokens, gamma=3)
-        found: list[int] = text[0, prompt.shape[1] :][:tokens].tolist()
-        return found
+        return text[0, prompt.shape[1] :][:tokens].tolist()
 
     run, later = on_toys(decode), lru_cache(shifted)
 

@@ -32,7 +32,7 @@ def load_verify() -> Callable[..., Any]:
     require(PACKAGES, "pip install torch transformers")
     from torch import tensor
 
-    from specref.contrib.engines.toy_steps import row_by_row
+    from specref.contrib.engines.toys import row_by_row
 
     name = "_speculative_sampling"
     (function,) = from_checkout(REPOSITORY, "algorithm_clean", name)

@@ -1,6 +1,6 @@
 """jaymody/speculative-sampling: `speculative_sampling`, in NumPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import require, require_parameters
@@ -18,18 +18,17 @@ def load_generate() -> Callable[..., Any]:
     require(PACKAGES, "pip install torch transformers tqdm")
     from torch import from_numpy
 
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     (function,) = from_checkout(REPOSITORY, "main", "speculative_sampling", absent=ABSENT)
     require_parameters(function, "speculative_sampling", GIVEN, by_position=3)
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         p, q = (
             lambda ids, toy=toy: toy(from_numpy(ids)[None]).logits[0].double().softmax(-1).numpy()
             for toy in (target, drafter)
         )
         text = function(prompt[0].numpy(), q, p, N=tokens, K=3)
-        found: list[int] = text[prompt.shape[1] :][:tokens].tolist()
-        return found
+        return text[prompt.shape[1] :][:tokens].tolist()
 
     return on_toys(decode)

@@ -1,6 +1,6 @@
 """LitGPT: one iteration of `generate.speculative_decoding`, and its loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import imported, require, require_parameters
@@ -24,7 +24,7 @@ def load(loop: bool = False) -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import nn, tensor
 
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     name = "generate" if loop else "speculative_decoding"
     function = imported("litgpt.generate.speculative_decoding", name)
@@ -43,7 +43,7 @@ def load(loop: bool = False) -> Callable[..., Any]:
             self.ids[0, input_pos] = idx[0]
             return self.toy(self.ids[:, : int(input_pos[-1]) + 1]).logits[:, -len(input_pos) :]
 
-    def decode(target: Any, drafter: Any, prompt: Any, number: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, number: int) -> Any:
         size = prompt.shape[1]
         pair = Cached(drafter, prompt), Cached(target, prompt)
         if loop:
@@ -51,7 +51,6 @@ def load(loop: bool = False) -> Callable[..., Any]:
         else:
             last = tensor([size - 1])
             text = function(*pair, prompt[0, -1:], last, size, number, temperature=1.0)
-        tokens: list[int] = text.tolist()
-        return tokens[:number] if loop else tokens
+        return text[:number].tolist() if loop else text.tolist()
 
     return on_toys(decode, rule=None if loop else "standard")

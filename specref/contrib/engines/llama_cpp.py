@@ -13,7 +13,7 @@ from specref.adapters.needs import imported, require, set_known
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints import Law
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
-from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, ids_of, on_pair
+from specref.contrib.engines.on_pairs import Pair, ids_of, on_pair
 from specref.vocabulary import Tokens
 
 PACKAGES, REMEDY = ("xllamacpp", "gguf"), "pip install xllamacpp gguf"
@@ -45,9 +45,8 @@ def load_engine(
         return responding(Server(drafting), *given), responding(Server(plain), *given)
 
     return on_pair(
-        modes, law, settings, "gguf", prompts=MANY if greedy else PROMPTS,
-        has_drafter=kind == "draft-simple", same_text=not probabilistic,
-        long=greedy or kind.startswith("ngram-map"),
+        modes, law, settings, "gguf", greedy=greedy, has_drafter=kind == "draft-simple",
+        same_text=not probabilistic, long=kind.startswith("ngram-map"),
     )  # fmt: skip
 
 

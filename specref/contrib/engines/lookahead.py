@@ -1,6 +1,6 @@
 """hao-ai-lab/LookaheadDecoding: both of its loops, with a toy model in place of its Llama."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +34,7 @@ def load_generate(greedy: bool = False) -> Callable[..., Any]:
     from torch import arange, cat, ones_like, stack, tensor
     from transformers import LogitsProcessorList, MaxLengthCriteria, StoppingCriteriaList
 
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     name = "jacobi_greedy_search_multilevel" if greedy else "jacobi_sample_multilevel"
     both = (name, "CONFIG_MAP")
@@ -42,7 +42,7 @@ def load_generate(greedy: bool = False) -> Callable[..., Any]:
     require_parameters(function, name, GIVEN, DEFAULTS, by_position=2)
     config.update(CONFIG)
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         def forward(
             input_ids: Any, past_key_values: Any, past_tokens: Any, guess_tokens: Any,
             guess_size: int, fill_level: int, **others: Any,
@@ -69,10 +69,9 @@ def load_generate(greedy: bool = False) -> Callable[..., Any]:
         )  # fmt: skip
         whole = cat([arange(1 - target.known, target.known).abs()[None], prompt[:, 1:]], dim=1)
         most = StoppingCriteriaList([MaxLengthCriteria(whole.shape[1] + tokens)])
-        found: list[int] = function(
+        return function(
             loop, whole, logits_processor=[], logits_warper=LogitsProcessorList(),
             stopping_criteria=most, return_dict_in_generate=False, attention_mask=ones_like(whole),
         )[0, whole.shape[1] :].tolist()  # fmt: skip
-        return found
 
     return on_toys(decode, greedy=greedy)

@@ -1,6 +1,6 @@
 """speculative-decoding by lucidrains: its loop over two networks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import imported, require, require_parameters
@@ -16,7 +16,7 @@ def load_generate() -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import zeros
 
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     function = imported("speculative_decoding", "speculative_decoding")
     require_parameters(function, "speculative_decoding", GIVEN, DEFAULTS, by_position=4)
@@ -27,12 +27,11 @@ def load_generate() -> Callable[..., Any]:
 
         return net
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         text = function(
             network(target), network(drafter), prompt, prompt.shape[1] + tokens, gamma=3,
             temperature=1.0, filter_thres=0.0,
         )[0]  # fmt: skip
-        found: list[int] = text[0].tolist()
-        return found
+        return text[0].tolist()
 
     return on_toys(decode)

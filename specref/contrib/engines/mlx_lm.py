@@ -7,7 +7,7 @@ from typing import Any
 from specref.adapters.needs import require, require_parameters
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
-from specref.contrib.engines.on_pairs import MANY, Pair, on_pair, up_to
+from specref.contrib.engines.on_pairs import Pair, on_pair, up_to
 from specref.vocabulary import Tokens
 
 PACKAGES, REMEDY = ("mlx", "mlx_lm"), "pip install mlx-lm 'mlx[cpu]'"
@@ -74,7 +74,7 @@ def load_engine(
         speculate = partial(speculative_generate_step, **drafting)
         return partial(ask, speculate), partial(ask, generate_step)
 
-    return on_pair(modes, law, settings, prompts=MANY if greedy else PROMPTS, long=greedy)
+    return on_pair(modes, law, settings, greedy=greedy, prompts=PROMPTS)
 
 
 def sampling(settings: Mapping[str, float]) -> tuple[Callable[[Any], Any], list[Any]]:

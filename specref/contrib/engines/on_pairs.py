@@ -41,6 +41,7 @@ def on_pair(
     settings: Mapping[str, float],
     file_format: str = "hf",
     *,
+    greedy: bool = False,
     prompts: tuple[Tokens, ...] = PROMPTS,
     has_drafter: bool = True,
     same_text: bool = False,
@@ -48,9 +49,8 @@ def on_pair(
 ) -> Engine:
     """An engine on a pair of `named_pair`, with the law of its texts under sampler settings.
 
-    * `law`: The name of the pair.
     * `settings`: As for `shaped`; `modes` passes them on to the engine.
-    * `file_format` ({"hf", "gguf", "onnx", "openvino"})
+    * `greedy`: It decodes by argmax: long texts, one after each of 80 prompts.
     * `has_drafter`: Whether drafts are the drafter's.
     * `same_text`: As for `Engine`.
     * `long`: Texts have `LONG` tokens, too many to know the law of all: plain mode is what there
@@ -64,7 +64,7 @@ def on_pair(
     >>> engine.speculative((), 3, 7), engine.end, engine.prompts[-1]
     ((0, 1, 4), 4, (3, 2, 1, 0))
     """
-    pair = named_pair(law)
+    pair, long = named_pair(law), long or greedy
     target, drafter = pair.values()
     known = shaped(target.model, settings) if not long else None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -72,7 +72,7 @@ def on_pair(
         speculative, plain = modes(Pair(target, drafter, *paths.values()))
     return Engine(
         speculative,
-        prompts,
+        MANY if greedy else prompts,
         known,
         plain,
         drafter.model if has_drafter else None,
@@ -93,11 +93,7 @@ def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, 
 
 
 def ids_of(text: str, law: Law) -> list[int]:
-    """The ids of a text whose tokens are single characters.
-
-    * raises `ValueError`: It has a character that is no token: the engine has another tokenizer
-      than the checkpoint.
-    """
+    """The ids of a text whose tokens are single characters."""
     for letter in text:
         if letter not in law.vocabulary.ids:
             raise ValueError(

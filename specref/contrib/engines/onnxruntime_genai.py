@@ -10,7 +10,7 @@ import numpy as np
 from specref.adapters.needs import require, require_names, tried
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
-from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, on_pair
+from specref.contrib.engines.on_pairs import Pair, on_pair
 from specref.vocabulary import Tokens
 
 PACKAGES = ("onnxruntime_genai", "onnx")
@@ -68,7 +68,4 @@ def load_engine(
         drafts = generator.get_speculative_stats()
         return Text(tokens, drafts["draft_tokens_proposed"], drafts["draft_tokens_accepted"])
 
-    prompts = MANY if greedy else PROMPTS
-    return on_pair(
-        modes, law, settings, "onnx", prompts=prompts, has_drafter=not lookup, long=greedy
-    )
+    return on_pair(modes, law, settings, "onnx", greedy=greedy, has_drafter=not lookup)

@@ -9,7 +9,7 @@ from specref.adapters.needs import require, set_known, tried
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints import Law
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
-from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, on_pair
+from specref.contrib.engines.on_pairs import PROMPTS, Pair, on_pair
 from specref.vocabulary import Tokens
 
 PACKAGES = ("openvino_genai",)
@@ -77,7 +77,4 @@ def load_engine(
                 mode(PROMPTS[-1], 1, 0)
         return drafting, plain
 
-    prompts = MANY if greedy else PROMPTS
-    return on_pair(
-        modes, law, settings, "openvino", prompts=prompts, has_drafter=not lookup, long=greedy
-    )
+    return on_pair(modes, law, settings, "openvino", greedy=greedy, has_drafter=not lookup)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from specref.adapters.implementation import Deviation, Implementation
@@ -34,6 +35,7 @@ from specref.contrib.engines import (
     sglang,
     ssd,
     transformers,
+    transformers_text,
     vllm,
 )
 from specref.contrib.engines.checkouts import remedy
@@ -54,13 +56,25 @@ def _of(
     known: Known = (),
     greedy: bool = False,
     apart: tuple[str, ...] = (),
+    install: str = "",
     **options: Any,
 ) -> Implementation:
     """One of a module with `PACKAGES` and `REMEDY`; what else is given is for its `load`."""
     make = partial(getattr(module, load), *given, **options)
+    install = install or module.REMEDY
     return Implementation(
-        name, contract, text, make, module.PACKAGES, module.REMEDY, greedy, None, known, apart
+        name, contract, text, make, module.PACKAGES, install, greedy, None, known, apart
     )
+
+
+def _github(
+    module: Any, name: str, text: str, contract: Contract, *given: Any, repository: str = "",
+    **more: Any,
+) -> Implementation:  # fmt: skip
+    """One of a clone; the rest is as for `_of`."""
+    place = repository or module.REPOSITORY
+    told = f"github-{name}", contract, f"{place}, {text}"
+    return _of(module, *told, *given, install=remedy(place), apart=(place,), **more)
 
 
 def _engine(module: Any, name: str, text: str, *paths: Path) -> Iterator[Implementation]:
@@ -74,23 +88,10 @@ def _engine(module: Any, name: str, text: str, *paths: Path) -> Iterator[Impleme
         )  # fmt: skip
 
 
-def _generate(path: str, **options: Any) -> Callable[..., Any]:
-    from specref.contrib.engines.transformers_generate import Generate
-
-    return Generate(path, **options)  # type: ignore[arg-type]
-
-
-def _batches(load: str) -> Callable[..., Any]:
-    from specref.contrib.engines import toy_batches
-
-    made: Callable[..., Any] = getattr(toy_batches, load)()
-    return made
-
-
-def _text(path: str, **options: Any) -> Callable[..., Any]:
-    from specref.contrib.engines.transformers_text import load_engine
-
-    return load_engine(path, **options)
+def _later(module: str, load: str, *given: Any, **options: Any) -> Any:
+    """What a function of a module gives that imports its packages as it is imported itself."""
+    loading = import_module(f"specref.contrib.engines.{module}")
+    return getattr(loading, load)(*given, **options)
 
 
 def _transformers(
@@ -102,36 +103,9 @@ def _transformers(
         greedy = end == "slem" or options.get("greedy", False)
         rule = RULES.get(end) if contract is GENERATE else None
         yield Implementation(
-            name + end, contract, text + what, make, ("torch", "tokenizers", "transformers"),
+            name + end, contract, text + what, make, transformers_text.PACKAGES,
             transformers.REMEDY, greedy, rule, sum(expected, ()),
         )  # fmt: skip
-
-
-def _github(
-    module: Any,
-    name: str,
-    text: str,
-    contract: Contract,
-    load: str = "load_verify",
-    *given: Any,
-    repository: str = "",
-    known: Known = (),
-    greedy: bool = False,
-    **options: Any,
-) -> Implementation:
-    """One of a clone; what else is given is for the function `load` of the module."""
-    place = repository or module.REPOSITORY
-    return Implementation(
-        f"github-{name}",
-        contract,
-        f"{place}, {text}",
-        partial(getattr(module, load), *given, **options),
-        module.PACKAGES,
-        remedy(place),
-        greedy,
-        known=known,
-        apart=(place,),
-    )
 
 
 def _unreached(
@@ -168,7 +142,8 @@ ALL = (
         known=known.SAMPLER,
     ),
     *_transformers(
-        "transformers-generate-", GENERATE, "Hugging Face Transformers generate, ", _generate,
+        "transformers-generate-", GENERATE, "Hugging Face Transformers generate, ",
+        partial(_later, "transformers_generate", "Generate"),
         ("ar", "sampling without an assistant", PLAIN),
         ("sd", "assistant_model", PLAIN),
         ("sd-warm", "assistant_model, temperature 0.6", {"temperature": 0.6}, known.WARM),
@@ -183,12 +158,12 @@ ALL = (
     Implementation(
         "torch-backend-generate-batch", GENERATE_BATCH,
         "specref torch_backend generate, batches of toy models",
-        partial(_batches, "load_torch_backend"), transformers.PACKAGES, transformers.REMEDY,
+        partial(_later, "toys", "load_torch_backend"), transformers.PACKAGES, transformers.REMEDY,
     ),
     Implementation(
         "transformers-generate-batch-ar", GENERATE_BATCH,
         "Hugging Face Transformers generate, batches, sampling without an assistant",
-        partial(_batches, "load_transformers"), transformers.PACKAGES, transformers.REMEDY,
+        partial(_later, "toys", "load_transformers"), transformers.PACKAGES, transformers.REMEDY,
     ),
     _unreached(
         "transformers-generate-batch-sd",
@@ -231,7 +206,7 @@ ALL = (
     ),
     *_transformers(
         "transformers-text-", ENGINE, "Hugging Face Transformers generate on a checkpoint, ",
-        _text,
+        transformers_text.load_engine,
         ("sd", "assistant_model", PLAIN),
         ("sd-top-p", "assistant_model, temperature and top-p", NUCLEUS),
         ("sd-top-k", "assistant_model, temperature and top-k", TOP_K),

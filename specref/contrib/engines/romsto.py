@@ -1,6 +1,6 @@
 """romsto/Speculative-Decoding: with a drafter, and with n-grams of the text; without its cache."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import require, require_parameters
@@ -20,7 +20,7 @@ def load_generate(ngrams: bool = False) -> Callable[..., Any]:
     Three tokens are asked for at least: with fewer it drafts nothing, and divides by their number.
     """
     require(PACKAGES, "pip install torch transformers termcolor")
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     (module, name), own = (
         (("ngram_assisted", "ngram_assisted_speculative_generate"), NGRAMS)
@@ -32,13 +32,12 @@ def load_generate(ngrams: bool = False) -> Callable[..., Any]:
     (processor,) = from_checkout(REPOSITORY, "utils.logits_processor", "MultinomialProcessor")
     storage = from_checkout(REPOSITORY, module, "OneLevelNGramStorage")[0] if ngrams else None
 
-    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Any:
         target.config.max_position_embeddings = 10_000
         drafts = {"ngramstorage": storage(2, target.known)} if storage else {"drafter": drafter}
-        found: list[int] = function(
+        return function(
             prompt[0].tolist(), target=target, gamma=3, logits_processor=processor(1.0),
             max_gen_len=max(tokens, 3), eos_tokens_id=target.known, **drafts,
-        )[0]  # fmt: skip
-        return found[:tokens]
+        )[0][:tokens]  # fmt: skip
 
     return on_toys(decode)

@@ -27,7 +27,7 @@ def load_verify() -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import tensor
 
-    from specref.contrib.engines.toy_steps import row_by_row
+    from specref.contrib.engines.toys import row_by_row
 
     function = imported("rotalabs_accel.speculative.core", "verify_tokens")
     require_parameters(function, "verify_tokens", GIVEN, by_position=4)

@@ -1,6 +1,6 @@
 """sequential-speculative-decoding: standard, hierarchical and capped hierarchical steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from specref.adapters.needs import imported, require, require_parameters
@@ -20,17 +20,16 @@ STEPS = {
 def load_step(kind: str) -> Callable[..., Any]:
     """One iteration under the contract ``step``; the second and third declare no rule."""
     require(PACKAGES, REMEDY)
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     (module, name), rule = STEPS[kind][0].split("."), STEPS[kind][1]
     function = imported(f"seqspecdecod.{module}", name)
     require_parameters(function, name, GIVEN, by_position=4)
 
-    def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Any:
         text, _, _ = function(
             drafter, target, prompt, lookahead, draft_temperature=1.0, target_temperature=1.0
         )
-        tokens: list[int] = text[0, prompt.shape[1] :].tolist()
-        return tokens
+        return text[0, prompt.shape[1] :].tolist()
 
     return on_toys(decode, rule=rule)

@@ -1,6 +1,6 @@
 """Infini-AI-Lab/Sequoia: `SpecTree.verify` on trees that its own function samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +26,7 @@ def load_step() -> Callable[..., Any]:
     require(PACKAGES, "pip install torch transformers")
     import torch
 
-    from specref.contrib.engines.toy_steps import on_toys
+    from specref.contrib.engines.toys import on_toys
 
     (made,) = from_checkout(REPOSITORY, "Tree.SpecTree", "SpecTree", absent=ABSENT)
     names = ("get_residual", "sampling_without_replacement")
@@ -37,7 +37,7 @@ def load_step() -> Callable[..., Any]:
     )
     require_parameters(sample, names[1], GIVEN, by_position=4)
 
-    def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
+    def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Any:
         paths: list[Tokens] = [()]
         children, p, q = [], list[Any](), list[Any]()
         for path in paths:
@@ -63,7 +63,6 @@ def load_step() -> Callable[..., Any]:
             draft_model_engine=SimpleNamespace(**engine),
             target_model_engine=SimpleNamespace(**engine, inference=lambda **given: logits),
         )  # fmt: skip
-        block: list[int] = (tree.verify()[0][1:] - START).tolist()
-        return block
+        return (tree.verify()[0][1:] - START).tolist()
 
     return on_toys(decode)

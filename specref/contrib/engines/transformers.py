@@ -29,7 +29,7 @@ def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
     require(PACKAGES, REMEDY)
     import torch
 
-    from specref.contrib.engines.toy_steps import row_by_row
+    from specref.contrib.engines.toys import row_by_row
 
     sample: Callable[..., Any] = imported("transformers.generation.utils", NAME)
     require_parameters(sample, NAME, GIVEN, OFF)

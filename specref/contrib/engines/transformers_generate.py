@@ -21,9 +21,8 @@ from transformers import PreTrainedTokenizerFast
 
 from specref.adapters.needs import set_known
 from specref.contracts.process_state import seeded
-from specref.contrib.engines.forwards import Block, blocks
-from specref.contrib.engines.quiet_transformers import without_deprecations
-from specref.contrib.engines.toy_transformers import ToyModel
+from specref.contrib.engines.calling_generate import Block, blocks, without_deprecations
+from specref.contrib.engines.toys import ToyModel
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
 

@@ -15,8 +15,8 @@ from specref.adapters.needs import require, set_known
 from specref.contracts.sampling import TEXT
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
-from specref.contrib.engines.forwards import Forward, blocks, cache_of
-from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, on_pair
+from specref.contrib.engines.calling_generate import Forward, blocks, cache_of
+from specref.contrib.engines.on_pairs import PROMPTS, Pair, on_pair
 from specref.vocabulary import Tokens
 
 PACKAGES = ("torch", "tokenizers", "transformers")
@@ -55,8 +55,8 @@ def load_engine(
         return speculative, responding(target, given, begin)
 
     # Of an empty text, the assistant's tokenizer makes no ids at all, and it raises.
-    prompts = MANY if greedy else PROMPTS[1:] if path == "tli" else PROMPTS
-    return on_pair(modes, law, settings, prompts=prompts, has_drafter=path == "sd", long=greedy)
+    prompts = PROMPTS[1:] if path == "tli" else PROMPTS
+    return on_pair(modes, law, settings, greedy=greedy, prompts=prompts, has_drafter=path == "sd")
 
 
 def engine_of_folders(
@@ -115,7 +115,7 @@ def assisted(
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from specref.contrib.engines.quiet_transformers import without_progress
+    from specref.contrib.engines.calling_generate import without_progress
 
     with without_progress():
         target, drafter = (
@@ -140,7 +140,7 @@ def responding(model: Any, options: Mapping[str, Any], start: Tokens = ()) -> Re
     import torch
 
     from specref.contracts.process_state import seeded
-    from specref.contrib.engines.quiet_transformers import without_deprecations
+    from specref.contrib.engines.calling_generate import without_deprecations
 
     forwards: list[Forward] = []
 

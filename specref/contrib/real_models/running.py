@@ -250,7 +250,7 @@ def _time(
     record: Record, key: str, pair: Pair, prompts: int, length: int, progress: Progress
 ) -> None:
     """Time every path on so many prompts."""
-    from specref.contrib.engines.quiet_transformers import errors_only
+    from specref.contrib.engines.calling_generate import errors_only
     from specref.contrib.real_models.speed import measure
 
     rows = prompts_of(pair)[:prompts]

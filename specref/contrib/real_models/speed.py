@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from specref.contracts.process_state import seeded
-from specref.contrib.engines.forwards import Block, Forward, blocks, cache_of
+from specref.contrib.engines.calling_generate import Block, Forward, blocks, cache_of
 from specref.contrib.real_models.generating import LOOKAHEAD, Generator, ends_of
 from specref.contrib.real_models.judging import forced_logits
 from specref.contrib.real_models.loading import Loaded
