@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_tests.helpers.bugs.verifiers import clean
+from proofs_tests.helpers.bugs.verifiers import clean, from_coins
 from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
 from specref.conformance.public import check
@@ -111,19 +111,6 @@ def test_the_time_counts_from_the_last_restart() -> None:
     assert within(1.0, work, deadline) == "done"
 
 
-class Given:
-    """Coins where a generator is expected."""
-
-    def __init__(self, coins: Any) -> None:
-        self.coins = coins
-
-    def random(self, shape: Any) -> Any:
-        return self.coins.accept
-
-    def standard_exponential(self, shape: Any) -> Any:
-        return self.coins.race
-
-
 @pytest.mark.parametrize("most", [1, 7, 24, 100])
 def test_chunks_are_put_together_in_order(most: int) -> None:
     # With coins, a row's block does not depend on its chunk.
@@ -131,7 +118,7 @@ def test_chunks_are_put_together_in_order(most: int) -> None:
 
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
         sizes.append(len(draft_tokens))
-        return clean(target_probs, draft_probs, draft_tokens, rng=Given(coins))
+        return clean(target_probs, draft_probs, draft_tokens, rng=from_coins(coins))
 
     batch = sample_batch(CHAIN_FIXTURES["wide"], 24, np.random.default_rng(1))
     coins, rng = draw_batch_coins(batch, np.random.default_rng(2)), np.random.default_rng(3)
@@ -201,19 +188,6 @@ def test_tables_know_every_prefix_and_cannot_be_changed() -> None:
         assert (tables.child[node] == -1).all()
     with pytest.raises(ValueError, match="read-only"):
         tables.p[node] = 0
-
-
-@pytest.mark.parametrize("before", [0, 1])
-@pytest.mark.parametrize("fixture", CHAIN_FIXTURES.values(), ids=CHAIN_FIXTURES)
-def test_nothing_is_known_of_drafts_where_tables_end_and_nowhere_else(
-    fixture: Fixture, before: int
-) -> None:
-    tables = rows(fixture, before)
-    ends = (tables.child < 0).all(axis=1)
-    assert (ends == (tables.child < 0).any(axis=1)).all()
-    assert np.isnan(tables.q[ends]).all()
-    assert np.isfinite(tables.q[~ends]).all()
-    assert np.isfinite(tables.p).all()
 
 
 @pytest.mark.parametrize("tokens", [1, 3])

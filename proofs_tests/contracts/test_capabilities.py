@@ -37,7 +37,12 @@ def test_words_are_those_that_are_known(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "taken", "refused", "expected"),
     [
-        ("batch", [None, 1, 8_192, np.int64(3)], [0, -1, 1.0, True], "an integer >= 1, or None"),
+        (
+            "batch",
+            [None, 1, 8_192, np.int64(3)],
+            [0, -1, 2.5, True],
+            "an integer >= 1, or None",
+        ),
         ("tolerance", [0, 0.0, 0.999, np.float64(0.1)], [-1e-9, 1, "0"], "a number in [0, 1)"),
     ],
 )
@@ -66,10 +71,14 @@ def test_claims_override_those_of_the_function() -> None:
     assert capabilities_of(sampler) == Capabilities()
     claimed = capable(rule="block", batch=4)(lambda *given: None)
     assert capabilities_of(claimed, batch=None) == Capabilities(rule="block")
+    assert capabilities_of(claimed, ragged=False) == Capabilities("block", batch=4, ragged=False)
     with pytest.raises(
         TypeError, match=r"^claim 'speed' is unknown: expected one of arrays, batch"
     ):
         capabilities_of(sampler, speed=9)
+    claimed.specref_capabilities = {"rule": "block"}  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="expected Capabilities"):
+        capabilities_of(claimed)
 
 
 def test_a_kind_of_sampler_may_be_unable_to_claim() -> None:

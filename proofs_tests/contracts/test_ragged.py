@@ -7,11 +7,13 @@ find a distance of 0.1, 999 times in 1,000. Each planted bug is farther off, or 
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.adapters import IMPLEMENTATIONS
@@ -38,9 +40,7 @@ QUICK = (
 LAW = ("smoke/answers", "boundary/ragged", "joint/wide")
 
 
-def softmax(logits: Any) -> Any:
-    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+softmax = partial(special.softmax, axis=-1)
 
 
 def drawn(weights: Any, u: float) -> int:

@@ -26,7 +26,19 @@ def failing(implementation, rule_="standard", **options):
     return {one.id.split("/", 1)[1] for one in done.failures}
 
 
-def inverse(accept=lambda u, p, q: u * q < p, residual=lambda p, q: p - q, search="right"):
+def by_cdf(weights, final, search="right"):
+    ends = np.cumsum(weights)
+    return np.searchsorted(ends, final * ends[-1], side=search)
+
+
+def by_closed_cdf(weights, final, highest_first=False):
+    """Cumulative >= u, and no token of weight 0."""
+    (order,) = np.nonzero(weights)
+    order = order[::-1] if highest_first else order
+    return order[by_cdf(weights[order], final, "left")]
+
+
+def inverse(accept=lambda u, p, q: u * q < p, residual=lambda p, q: p - q, last=by_cdf):
     """Standard verification of a batch of one, the last token by an inverse CDF."""
 
     @capable(rule="standard", recovery="inverse")
@@ -40,10 +52,8 @@ def inverse(accept=lambda u, p, q: u * q < p, residual=lambda p, q: p - q, searc
             kept += 1
         rejected = kept < (drafts >= 0).sum()
         weights = np.maximum(residual(p[kept], q[kept]), 0) if rejected else p[kept]
-        ends = np.cumsum(weights)
-        last = np.searchsorted(ends, coins.final[0] * ends[-1], side=search)
         tokens = np.full((1, len(drafts) + 1), -1)
-        tokens[0, : kept + 1] = [*drafts[:kept], last]
+        tokens[0, : kept + 1] = [*drafts[:kept], last(weights, coins.final[0])]
         return tokens, np.array([kept + 1])
 
     return verify
@@ -102,55 +112,60 @@ PLANTED = {
     ),
     "residual is p": (inverse(residual=lambda p, q: p), "zero-draft-mass/003"),
     "residual is |p - q|": (inverse(residual=lambda p, q: abs(p - q)), "interior/004"),
-    "impossible token at u = 0": (inverse(search="left"), "zeros-at-the-ends/001"),
+    "impossible token at u = 0": (
+        inverse(last=partial(by_cdf, search="left")),
+        "zeros-at-the-ends/001",
+    ),
     "rejects where p = q": (inverse(accept=lambda u, p, q: u * q < p - 1e-9), "tie-at-one/002"),
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_planted_bugs_fail_by_name(name):
-    implementation, case = PLANTED[name]
-    assert case in failing(implementation)
+def bonus_of_the_row_before(batch, count):
+    p = batch.p[batch.rows, np.maximum(count - 1, 0)]
+    full = (count == batch.lens)[:, None]
+    q = batch.q[batch.rows, np.minimum(count, batch.q.shape[1] - 1)]
+    return np.where(full, p, np.maximum(batch.p[batch.rows, count] - q, 0))
 
 
 RACING = {
-    "padding-is-last-token": "truncated-draft/001",
-    "bonus-of-longest-row": "truncated-draft/001",
-    "missing-q-recovers-from-p": "one-hot-drafts/002",
-    "le-at-zero": "zero-target-mass/001",
-    "zero-noise-wins": "noise-zero/001",
-    "ratio-in-float16": "subnormal-ratio/001",
-    "counts-without-last": "interior/001",
+    "counting acceptances": (
+        verifier(accepted=lambda batch: (batch.accept < ratios(batch)).sum(axis=1)),
+        "later-coins/001",
+    ),
+    "one coin for all": (
+        verifier(accepted=lambda batch: leading(batch.accept[:, :1] < ratios(batch))),
+        "coins-in-order/001",
+    ),
+    "bonus of the row before": (
+        verifier(weights=bonus_of_the_row_before),
+        "bonus-of-last-row/003",
+    ),
+    **{
+        name: (zoo.ALL[name].make(), case)
+        for name, case in (
+            ("padding-is-last-token", "truncated-draft/001"),
+            ("bonus-of-longest-row", "truncated-draft/001"),
+            ("missing-q-recovers-from-p", "one-hot-drafts/002"),
+            ("le-at-zero", "zero-target-mass/001"),
+            ("zero-noise-wins", "noise-zero/001"),
+            ("ratio-in-float16", "subnormal-ratio/001"),
+            ("counts-without-last", "interior/001"),
+        )
+    },
 }
 
 
-@pytest.mark.parametrize("name", RACING)
-def test_mutants_of_the_zoo_fail_by_name(name):
-    assert RACING[name] in failing(zoo.ALL[name].make(), last="race")
+@pytest.mark.parametrize("name", [*PLANTED, *RACING])
+def test_planted_bugs_fail_by_name(name):
+    implementation, case = {**PLANTED, **RACING}[name]
+    assert case in failing(implementation, last="race" if name in RACING else "inverse")
 
 
-def test_counting_acceptances_fails_by_name():
-    counted = verifier(accepted=lambda batch: (batch.accept < ratios(batch)).sum(axis=1))
-    assert "later-coins/001" in failing(counted, last="race")
-
-
-def test_one_coin_for_all_fails_by_name():
-    shared = verifier(accepted=lambda batch: leading(batch.accept[:, :1] < ratios(batch)))
-    assert "coins-in-order/001" in failing(shared, last="race")
-
-
-def test_a_bonus_of_the_row_before_fails_by_name():
-    def weights(batch, count):
-        p = batch.p[batch.rows, np.maximum(count - 1, 0)]
-        full = (count == batch.lens)[:, None]
-        q = batch.q[batch.rows, np.minimum(count, batch.q.shape[1] - 1)]
-        return np.where(full, p, np.maximum(batch.p[batch.rows, count] - q, 0))
-
-    assert "bonus-of-last-row/003" in failing(verifier(weights=weights), last="race")
+UP_TO = {"accept": lambda u, p, q: u * q <= p and p > 0}
 
 
 def test_legitimate_conventions_are_declared_not_forgiven():
-    up_to = inverse(accept=lambda u, p, q: u * q <= p and p > 0)
+    up_to = inverse(**UP_TO)
     assert failing(up_to) != set()
     assert failing(up_to, policies=["accept-up-to"]) == set()
     assert run(up_to, FILES["standard"]["cases"]).fits == "--last inverse --policy accept-up-to"
@@ -160,15 +175,7 @@ def test_legitimate_conventions_are_declared_not_forgiven():
 
 
 def test_closed_cdf_is_a_policy():
-    @capable(rule="standard", recovery="inverse")
-    def closed(target_probs, draft_probs, draft_tokens, *, coins):
-        tokens, counts = inverse(search="left")(
-            target_probs, draft_probs, draft_tokens, coins=coins
-        )
-        if coins.final[0] == 0:
-            return inverse()(target_probs, draft_probs, draft_tokens, coins=coins)
-        return tokens, counts
-
+    closed = inverse(last=by_closed_cdf)
     assert failing(closed) == {
         case["id"].split("/", 1)[1]
         for case in FILES["standard"]["cases"]
@@ -179,31 +186,16 @@ def test_closed_cdf_is_a_policy():
     assert failing(closed, policies=["closed-cdf"]) == set()
 
 
-def lenient(target_probs, draft_probs, draft_tokens, *, coins, highest_first=False):
-    """Both policies at once: u <= p / q unless p is 0, and cumulative >= u unless it is 0."""
-    (p,), (drafts,) = target_probs, draft_tokens
-    q = np.eye(p.shape[1])[drafts] if draft_probs is None else draft_probs[0]
-    kept = 0
-    while kept < len(drafts) and (x := drafts[kept]) >= 0:
-        if p[kept, x] == 0 or coins.accept[0, kept] * q[kept, x] > p[kept, x]:
-            break
-        kept += 1
-    rejected = kept < (drafts >= 0).sum()
-    weights = np.maximum(p[kept] - q[kept], 0) if rejected else p[kept]
-    (order,) = np.nonzero(weights)
-    order = order[::-1] if highest_first else order
-    ends = np.cumsum(weights[order])
-    last = order[np.searchsorted(ends, coins.final[0] * ends[-1], side="left")]
-    tokens = np.full((1, len(drafts) + 1), -1)
-    tokens[0, : kept + 1] = [*drafts[:kept], last]
-    return tokens, np.array([kept + 1])
+def lenient(highest_first):
+    """Both policies at once."""
+    return inverse(**UP_TO, last=partial(by_closed_cdf, highest_first=highest_first))
 
 
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("last", ["inverse", "descending"])
 def test_two_policies_may_be_declared_together(last):
     both = {"policies": ["accept-up-to", "closed-cdf"]}
-    sampler = capable(rule="standard")(partial(lenient, highest_first=last == "descending"))
+    sampler = lenient(highest_first=last == "descending")
     assert failing(sampler, last=last, **both) == set()
     backwards = {"policies": both["policies"][::-1]}
     assert failing(sampler, last=last, **backwards) == set()
@@ -214,7 +206,7 @@ def test_two_policies_may_be_declared_together(last):
 
 @pytest.mark.deep
 def test_one_policy_is_not_enough_for_those_who_follow_two():
-    sampler = capable(rule="standard")(partial(lenient, highest_first=True))
+    sampler = lenient(highest_first=True)
     needed = {"coin-at-ratio/003", "certain-draft/002", "one-hot-draft/003"}
     for policy in POLICIES:
         assert needed <= failing(sampler, last="descending", policies=[policy])
@@ -222,7 +214,7 @@ def test_one_policy_is_not_enough_for_those_who_follow_two():
 
 @pytest.mark.deep
 def test_a_failure_says_which_convention_it_follows():
-    sampler = capable(rule="standard")(partial(lenient, highest_first=True))
+    sampler = lenient(highest_first=True)
     done = run(sampler, FILES["standard"]["cases"], last="inverse")
     notes = {one.id.split("/", 1)[1]: one.note for one in done.failures}
     both = "--policy accept-up-to --policy closed-cdf"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,12 @@ def uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 def exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return rng.standard_exponential(shape)
+
+
+def from_coins(coins: Any) -> Any:
+    """Coins where a generator is expected."""
+    drawn = {"random": coins.accept, "standard_exponential": coins.race}
+    return SimpleNamespace(**{name: lambda shape, one=one: one for name, one in drawn.items()})
 
 
 def raced(noise: Coin, weights: Floats, rng: np.random.Generator) -> Ints:
