@@ -11,7 +11,7 @@ import specref
 from specref.algorithms import block
 from specref.algorithms.standard import Draft
 from specref.chance import Sampled
-from specref.contracts.tree_rules import GivenRows
+from specref.contracts.tree import GivenRows
 from specref.examples import correct
 
 

@@ -43,7 +43,7 @@ def test_what_is_beyond_the_tolerance_fails_exactly() -> None:
 
 def test_trees_have_the_same_tolerance() -> None:
     from specref.algorithms.trees import topdown
-    from specref.contracts.tree_rules import as_verifier
+    from specref.contracts.tree import as_verifier
 
     right = as_verifier(topdown.verify)
 

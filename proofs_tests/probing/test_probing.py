@@ -24,8 +24,7 @@ from specref.algorithms.trees import topdown
 from specref.chance import Sampled
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import tree_place
-from specref.contracts.tree import TreeVerifier
-from specref.contracts.tree_rules import as_verifier
+from specref.contracts.tree import TreeVerifier, as_verifier
 from specref.distributions import total_variation
 from specref.models import iid_model
 from specref.probing import edge_events, probe, probe_block, probe_verify

@@ -8,7 +8,7 @@ from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
 from specref.chance import Chance
 from specref.coins import Coins, draw_coins
 from specref.contracts.capabilities import capable
-from specref.contracts.tree_rules import as_verifier
+from specref.contracts.tree import as_verifier
 from specref.models import Model
 from specref.statistics.floats.floats import verify_float64
 from specref.vocabulary import Tokens

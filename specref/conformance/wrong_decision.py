@@ -18,7 +18,7 @@ from specref.algorithms.trees.topdown import Tree
 from specref.arrays import Floats, one_hot_rows
 from specref.chance import Chance, exact_distribution
 from specref.contracts.batch import TreeBatch
-from specref.contracts.tree_rules import GivenRows, read
+from specref.contracts.tree import GivenRows, read
 from specref.models import Model
 from specref.probing.probe import Probed
 from specref.probing.source import GIVEN, Decision

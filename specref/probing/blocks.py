@@ -20,7 +20,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import TOP, Fixture, Place, TreePlace
 from specref.contracts.sampling import check_end, drawn_from, giver, read_tokens
-from specref.contracts.tree_rules import one_row
+from specref.contracts.tree import one_row
 from specref.distributions import total_variation
 from specref.laws import completed
 from specref.models import Model, as_float

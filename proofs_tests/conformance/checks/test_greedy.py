@@ -21,7 +21,7 @@ from specref.contracts.batch import NO_NODE, ROOT, Batch, TreeBatch, batch_of_on
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import VERIFY
-from specref.contracts.tree_rules import as_verifier
+from specref.contracts.tree import as_verifier
 from specref.models import Model, as_float
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")

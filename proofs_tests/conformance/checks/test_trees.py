@@ -37,8 +37,7 @@ from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import TOP, TREE_FIXTURES, WITH, TreeFixture, rows, tree_place
 from specref.contracts.table import TREE, VERIFY, signed
-from specref.contracts.tree import TreeVerifier, sample_trees
-from specref.contracts.tree_rules import as_verifier, law, one_row, read
+from specref.contracts.tree import TreeVerifier, as_verifier, law, one_row, read, sample_trees
 from specref.models import iid_model
 from specref.probing.blocks import probe_trees
 from specref.proofs.exact import completed

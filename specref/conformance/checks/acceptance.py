@@ -28,8 +28,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES, Fixture, P
 from specref.contracts.functions import GenerateContract, MetricsContract
 from specref.contracts.sampling import giver
 from specref.contracts.timeout import within
-from specref.contracts.tree import TreeContract
-from specref.contracts.tree_rules import lengths
+from specref.contracts.tree import TreeContract, lengths
 from specref.contracts.verify import VerifyContract
 from specref.distributions import overlap
 from specref.models import Model, as_float

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from specref.algorithms.decoding import Step
-from specref.contracts.tree_rules import TreeStep, tree_step
+from specref.contracts.tree import TreeStep, tree_step
 from specref.models import Model
 from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
 from specref.rules import DEFAULT, RULES, rule_of

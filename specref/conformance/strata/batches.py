@@ -16,8 +16,7 @@ from specref.conformance.strata.stratum import Drawing, Stratum, pools
 from specref.contracts.batch import Batch, TreeBatch, joined
 from specref.contracts.calling import Verifier
 from specref.contracts.fixtures import Rows, TreeFixture, tree_place
-from specref.contracts.tree import draw_trees
-from specref.contracts.tree_rules import numbered
+from specref.contracts.tree import draw_trees, numbered
 from specref.models import Model
 
 ROWS = 64

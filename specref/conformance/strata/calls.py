@@ -21,7 +21,7 @@ from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.sampling import Steps, check_end, giver
-from specref.contracts.tree_rules import numbered
+from specref.contracts.tree import numbered
 from specref.models import Model
 from specref.vocabulary import Tokens as Text
 from specref.vocabulary import Vocabulary

@@ -23,7 +23,7 @@ from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Claims, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE, GENERATE_BATCH, METRICS, STEP, TREE, contract_named
-from specref.contracts.tree_rules import as_verifier as as_tree_verifier
+from specref.contracts.tree import as_verifier as as_tree_verifier
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
 from specref.proofs.lazy import DrawnFromLaws

@@ -21,7 +21,7 @@ from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.contract import Contract
 from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
-from specref.contracts.tree_rules import read
+from specref.contracts.tree import read
 from specref.contrib.selftest import situations, triggers
 from specref.contrib.selftest.situations import Decision, Departure, Situation
 from specref.report.document import Document, Heading, Kind, Part, bullets
