@@ -304,7 +304,7 @@ CROSSING = {
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
     "contracts": "inputs",
-    "probing": "compiled interception",
+    "probing": "interception",
     "process": "life",
     "proofs/everywhere": "other_laws planted",
     "contrib/checkpoints": "onnx_and_openvino",
