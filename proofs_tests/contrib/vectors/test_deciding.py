@@ -9,8 +9,8 @@ import pytest
 
 from proofs_tests.helpers.vectors.files import VERIFY, rule
 from specref.contrib.vectors import building
-from specref.contrib.vectors.cases import row
 from specref.contrib.vectors.deciding import decide, precision
+from specref.contrib.vectors.groups import row
 
 NAMES = ("float16", "float32", "float64")
 RATIOS = {"product": lambda u, p, q: u * q < p, "ratio": lambda u, p, q: u < p / q}

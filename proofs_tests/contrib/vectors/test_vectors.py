@@ -28,7 +28,7 @@ from proofs_tests.helpers.vectors.oracle import (
 )
 from specref.contrib.vectors import building, deciding
 from specref.contrib.vectors.building import PUBLISHED
-from specref.contrib.vectors.cases import StepCase
+from specref.contrib.vectors.groups import StepCase
 from specref.contrib.vectors.notes import NOTES
 from specref.contrib.vectors.publishing import laid_out
 

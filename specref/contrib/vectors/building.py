@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from specref.chance import Step
 from specref.contrib.vectors import deciding
-from specref.contrib.vectors.cases import Case, Row, StepCase, Toy, VerifyCase, row
 from specref.contrib.vectors.deciding import Outcome, Replay, alternatives, decide, precision
 from specref.contrib.vectors.flags import Iteration, step_flags, verify_flags
-from specref.contrib.vectors.groups import ITERATIONS, VERIFICATIONS
-from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
+from specref.contrib.vectors.groups import Case, Row, StepCase, Toy, VerifyCase, row
+from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ITERATIONS, ONE_VOCABULARY
+from specref.contrib.vectors.groups.verifications import VERIFICATIONS
 from specref.contrib.vectors.notes import NOTES
 from specref.rules import RULES
 from specref.vectors.reading import SCHEMA_VERSION, Record, digest

@@ -15,7 +15,7 @@ import numpy as np
 
 from specref.algorithms.standard import Draft
 from specref.chance import Chance, Step, Traced, enumerate_paths
-from specref.contrib.vectors.cases import Coins, Row, StepCase, VerifyCase
+from specref.contrib.vectors.groups import Coins, Row, StepCase, VerifyCase
 from specref.distributions import Probability, as_distribution
 from specref.models import Model
 from specref.rules import RULES
@@ -133,6 +133,8 @@ EPSILON: Mapping[str, Fraction] = MappingProxyType(
     {name: Fraction(float(np.finfo(name).eps)) for name in PRECISIONS}
 )
 SLACK = 64
+Side: TypeAlias = tuple[list[Fraction], Fraction]
+"""Numbers that are compared, and the least distance of two."""
 
 
 def precision(case: VerifyCase, outcome: Outcome) -> str:
@@ -144,11 +146,7 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
 
     * raises `ValueError`: Not even float64 does.
     """
-    sides = (
-        (coin_numbers(case, outcome), coin_gap(outcome)),
-        (final_numbers(case, outcome), final_gap(case, outcome)),
-        ([Fraction(1, 3)], race_gap(case, outcome)),
-    )
+    sides = coins_compared(case, outcome), final_compared(case, outcome), raced(case, outcome)
     uniforms = list(map(Fraction, (*case.coins.accept, case.coins.final)))
     for name, epsilon in EPSILON.items():
         if not all(stays_uniform(u, name) for u in uniforms):
@@ -176,31 +174,22 @@ def stays_uniform(u: Fraction, name: str) -> bool:
     return u == 0 or (u >= least and rounded(u, name) < 1)
 
 
-def coin_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
-    """The compared coins, their thresholds, and the probabilities that these are made of."""
+def coins_compared(case: VerifyCase, outcome: Outcome) -> Side:
+    """Of coins, thresholds, and the probabilities that these are made of."""
     numbers = [number for asked in outcome.asked for number in (asked.coin, asked.probability)]
+    gap = min((abs(one.coin - one.probability) for one in outcome.asked), default=Fraction(1))
     if RULES[case.rule].coins == "jointly" and len(case.drafted) > 1:
-        return numbers + [number for law in (*case.p, *case.laws) for number in law]
+        return numbers + [number for law in (*case.p, *case.laws) for number in law], gap
     tokens = [(asked.position, case.drafted[asked.position]) for asked in outcome.asked]
-    return numbers + [law[i][token] for law in (case.p, case.laws) for i, token in tokens]
+    return numbers + [law[i][token] for law in (case.p, case.laws) for i, token in tokens], gap
 
 
-def final_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
-    """The last uniform, the edges it is compared with, and the laws that these are made of."""
-    place = outcome.accepted
+def final_compared(case: VerifyCase, outcome: Outcome) -> Side:
+    """Of the last uniform, the edges of the law and of [0, 1), and the laws these are made of."""
+    place, final = outcome.accepted, Fraction(case.coins.final)
     laws = (case.p[place], *(case.laws[place : place + 1] if outcome.last == "residual" else ()))
-    return [Fraction(case.coins.final), *edges(outcome), *(n for law in laws for n in law)]
-
-
-def coin_gap(outcome: Outcome) -> Fraction:
-    """The least distance of a coin from its threshold."""
-    gaps = [abs(asked.coin - asked.probability) for asked in outcome.asked]
-    return min(gaps, default=Fraction(1))
-
-
-def final_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
-    """The least distance of the last uniform from an edge: of the law, or of [0, 1)."""
-    return min(abs(Fraction(case.coins.final) - edge) for edge in edges(outcome))
+    gap = min(abs(final - edge) for edge in edges(outcome))
+    return [final, *edges(outcome), *(n for law in laws for n in law)], gap
 
 
 def edges(outcome: Outcome) -> set[Fraction]:
@@ -213,11 +202,12 @@ def inner_edges(outcome: Outcome) -> set[Fraction]:
     return {edge for edge in accumulate(outcome.law) if 0 < edge < 1}
 
 
-def race_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
-    """How far the second in the race is behind the first, relatively."""
+def raced(case: VerifyCase, outcome: Outcome) -> Side:
+    """Of arrivals, none of which is exact: how far the second is behind the first, relatively."""
     law, noise = outcome.law, case.coins.race
     arrivals = sorted(Fraction(noise[t]) / weight for t, weight in enumerate(law) if weight)
-    return Fraction(1) if len(arrivals) == 1 else 1 - arrivals[0] / arrivals[1]
+    gap = Fraction(1) if len(arrivals) == 1 else 1 - arrivals[0] / arrivals[1]
+    return [Fraction(1, 3)], gap
 
 
 MOST_REPLAYS = 8

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 from specref.algorithms.text.push_forward import conditional_psi
 from specref.algorithms.union import read
-from specref.contrib.vectors.cases import Row, StepCase, VerifyCase
 from specref.contrib.vectors.deciding import Outcome, Replay, inner_edges
+from specref.contrib.vectors.groups import Row, StepCase, VerifyCase
 from specref.distributions import relabel
 from specref.models import Model
 from specref.rule import Rule

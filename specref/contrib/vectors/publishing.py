@@ -121,7 +121,8 @@ def write(folder: Path, executor: Executor | None = None) -> list[str]:
       spec version is not, or float64 does not decide a case.
     * raises `OSError`: The folder cannot be written to.
     """
-    texts = build_texts(published_before(folder), executor)
+    files = build_files(executor)
+    texts = {**json_texts(files), IDS: ids_text(published_before(folder), files)}
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts:
         if (folder / name).is_dir():
@@ -170,15 +171,6 @@ def build_files(executor: Executor | None = None) -> dict[str, Record]:
         return {name: build_file(name) for name in PUBLISHED}
     futures = {name: executor.submit(build_file, name) for name in PUBLISHED}
     return {name: future.result() for name, future in futures.items()}
-
-
-def build_texts(published: Mapping[str, str], executor: Executor | None = None) -> dict[str, str]:
-    """{file name: text} of all files, given the ids that were published before.
-
-    * raises `ValueError`: As `write`.
-    """
-    files = build_files(executor)
-    return {**json_texts(files), IDS: ids_text(published, files)}
 
 
 def json_texts(files: Mapping[str, Record]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from specref.contrib.vectors.cases import Toy, row
+from specref.contrib.vectors.groups import Toy, row
 from specref.rule import Vocabularies
 from specref.rules import RULES
 from specref.vocabulary import Tokens
@@ -284,3 +284,6 @@ SHARED = (
         ALL,
     ),
 )
+
+
+ITERATIONS = (*SAME, *MAPPED, *SPELLED, *SHARED)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import nextafter
 
-from specref.contrib.vectors.cases import Coins
+from specref.contrib.vectors.groups import Coins
 from specref.rules import RULES
 
 VERIFIERS = [rule for rule in RULES.values() if rule.vectors and rule.verify]
@@ -400,3 +400,6 @@ JOINT = (
         BLOCK,
     ),
 )
+
+
+VERIFICATIONS = (*ONE_DRAFT, *NO_DRAFTS, *MORE_DRAFTS, *JOINT)
