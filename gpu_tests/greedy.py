@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gpu_tests.cases import LOOKAHEAD
+from gpu_tests.pairs import LOOKAHEAD
 from specref.contrib.real_models.generating import Generator
 from specref.contrib.real_models.pairs import Pair
 from specref.contrib.real_models.planted import Planted

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from gpu_tests.blocks import Blocks, held_out_blocks
-from gpu_tests.cases import CASES
-from gpu_tests.pairs import Models, prompts_of
+from gpu_tests.pairs import CASES, Models, prompts_of
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import PRETENDED, SIZES
 from specref.contrib.real_models import planted
@@ -23,22 +22,11 @@ VARIANT = 4
 class Lab:
     """Everything that tests share on a device.
 
-    Parameters
-    ----------
-    device : str
-
-    Attributes
-    ----------
-    share : float
-        Of the drafts that the bug "lenient" accepts unseen.
-    finds : bool
-        Whether sizes are enough to find bugs; on a pretended device these run, no more.
-    record : callable
-        The texts of a case, by its name in `CASES`.
-    buggy : callable
-        Fewer texts of it, with a bug of `planted`, both by name.
-    blocks : callable
-        Blocks on the pair of a case.
+    * `share`: Of the drafts that the bug "lenient" accepts unseen.
+    * `finds`: Whether sizes are enough to find bugs; on a pretended device these run, no more.
+    * `record`: The texts of a case, by its name in `CASES`.
+    * `buggy`: Fewer texts of it, with a bug of `planted`, both by name.
+    * `blocks`: Blocks on the pair of a case.
     """
 
     def __init__(self, device: str) -> None:

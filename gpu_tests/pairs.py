@@ -1,6 +1,9 @@
-"""The trained pairs of `fixtures/models`, loaded on a device."""
+"""The trained pairs of fixtures/models, loaded on a device, and what is generated on them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -10,7 +13,48 @@ from fixtures.model_pairs.samples import HELD_OUT, PROMPTS, read_documents
 from fixtures.model_pairs.storing import MODELS, load_model, read_card
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.record import PLAIN
+from specref.contrib.real_models.settings import Setting
 from specref.torch_backend.methods import METHODS
+
+LOOKAHEAD = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method on a pair, and how laws are shaped; float64 where a cut must not move.
+
+    A variant is given fewer texts. Drafts are verified one by one, or by block.
+    """
+
+    method: str
+    pair: str
+    setting: Setting = PLAIN
+    dtype: torch.dtype = torch.float32
+    variant: bool = False
+    verification: str = "token"
+
+
+CASES: Mapping[str, Case] = MappingProxyType(
+    {
+        "autoregressive": Case("autoregressive", "homogeneous"),
+        "standard": Case("standard", "homogeneous"),
+        "union": Case("union", "small intersection"),
+        "tli": Case("tli", "large intersection"),
+        "slem": Case("slem", "non-injective"),
+        "slrs": Case("slrs", "large intersection", variant=True),
+        "slrs, bytes": Case("slrs", "byte-level", variant=True),
+        "standard, T 0.7, top-p 0.9": Case(
+            "standard", "homogeneous", Setting(0.7, top_p=0.9), torch.float64, variant=True
+        ),
+        "standard, gpt2": Case(
+            "standard", "homogeneous, target_gpt2 + drafter_unigram", variant=True
+        ),
+        "standard, block": Case("standard", "homogeneous", variant=True, verification="block"),
+        "tli, block": Case("tli", "large intersection", variant=True, verification="block"),
+        "slem, large intersection": Case("slem", "large intersection", variant=True),
+    }
+)
 
 
 def prompts_of(pair: Pair, count: int) -> list[list[int]]:

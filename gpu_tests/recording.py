@@ -7,7 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from gpu_tests.cases import LOOKAHEAD, Case
+from gpu_tests.pairs import LOOKAHEAD, Case
 from gpu_tests.prefixes import Prefixes, forced_laws, prefixes
 from specref.contrib.real_models.generating import Generator, Proposal
 from specref.contrib.real_models.pairs import Pair

@@ -83,7 +83,7 @@ STEPS: Sequence[Step] = (
         memory=24,
     ),
     _tests("a large vocabulary", "large_vocabulary", memory=24),
-    _tests("Transformers beside", "side_by_side", "transformers"),
+    _tests("Transformers beside", "side_by_side"),
     _tests("benchmarks are right", "fused_benchmarks", "benchmarks"),
     *(
         _command(

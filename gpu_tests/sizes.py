@@ -22,22 +22,14 @@ RATES: Mapping[str, float] = MappingProxyType(
 class Sizes:
     """Numbers of prompts, of texts for each, and of tokens in a text.
 
-    Attributes
-    ----------
-    prompts, tokens : int
-        Of a generation that is judged; it has as many texts of each prompt as it takes.
-    iterations : int
-        What it has at least, all rows together; a variant a quarter.
-    planted : int
-        Of the seeds, how many a planted bug is given.
-    few : tuple of int
-        Prompts and tokens where texts are compared token by token.
-    blocks : int
-        Blocks that are verified twice with the same coins.
-    laws : int
-        Held-out documents, of some 100 tokens, whose laws are computed in every dtype.
-    texts : tuple of int
-        Prompts and tokens for Transformers, which takes one text at a time.
+    * `prompts`, `tokens`: Of a generation that is judged, with as many texts of each prompt as it
+      takes.
+    * `iterations`: What it has at least, all rows together; a variant a quarter.
+    * `planted`: Of the seeds, how many a planted bug is given.
+    * `few`: Prompts and tokens where texts are compared token by token.
+    * `blocks`: Blocks that are verified twice with the same coins.
+    * `laws`: Held-out documents, of some 100 tokens, whose laws are computed in every dtype.
+    * `texts`: Prompts and tokens for Transformers, which takes one text at a time.
     """
 
     prompts: int

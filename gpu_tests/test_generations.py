@@ -28,9 +28,9 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 import torch
 
-from gpu_tests.cases import CASES
 from gpu_tests.judging import LOSSY, acceptance, chunks, jointly, log10_evidence, told
 from gpu_tests.lab import Figure, Lab
+from gpu_tests.pairs import CASES
 from gpu_tests.recording import Record
 from specref.contrib.real_models.tally import Rows, log_bets
 

@@ -11,10 +11,9 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from collections.abc import Sequence
 
-from gpu_tests.cases import CASES
 from gpu_tests.greedy import Texts, compared, greedy, greedy_by_transformers
 from gpu_tests.lab import Figure, Lab
-from gpu_tests.pairs import prompts_of
+from gpu_tests.pairs import CASES, prompts_of
 from specref.contrib.real_models import planted
 
 PAIRS = {case.method: case.pair for case in reversed(CASES.values())}

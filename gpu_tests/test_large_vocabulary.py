@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from gpu_tests.cases import Case
 from gpu_tests.judging import LOSSY, log10_evidence
+from gpu_tests.pairs import Case
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import PRETENDED
 from specref.contrib.real_models import planted

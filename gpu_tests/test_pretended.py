@@ -34,7 +34,7 @@ import torch
 
 from gpu_tests import blocks
 from gpu_tests.benchmarks.cases import TINY, Problem
-from gpu_tests.cases import CASES
+from gpu_tests.pairs import CASES
 from gpu_tests.pairs import Models, prompts_of
 from gpu_tests.recording import record
 from specref.torch_backend.drafters import drafts

@@ -4,8 +4,13 @@ from fractions import Fraction
 
 import pytest
 
-from proofs_tests.pages.greedy_runs import stateless, tokens_of_iterations
-from proofs_tests.pages.multi_draft import markdown, one_path, written
+from proofs_tests.pages.multi_draft import (
+    markdown,
+    one_path,
+    stateless,
+    tokens_of_iterations,
+    written,
+)
 from specref.algorithms import block, greedy_block, standard
 from specref.zoo.fixtures import BLOCK_TOKENS
 
