@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -52,11 +51,6 @@ def wait_for(file: Path) -> None:
         time.sleep(0.005)
 
 
-def wait_for_the_end_of(pid: int) -> None:
-    """Return when it has ended, leaving it to its parent to ask how."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-
-
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
@@ -73,19 +67,6 @@ def test_no_more_of_stderr_than_can_be_read(tmp_path: Path, written: str, shown:
     assert str(caught.value) == f"ended with exit code 1; stderr ends: {shown}"
 
 
-def test_a_closed_stderr_is_not_read_again() -> None:
-    reader, writer = os.pipe()
-    tail = Tail(reader)
-    tail.read()
-    os.write(writer, b"last")
-    os.close(writer)
-    for there in (True, False):
-        tail.read()
-        assert tail.open == there
-    assert str(tail) == "; stderr ends: last"
-    os.close(reader)
-
-
 def test_of_stderr_the_last_4_096_bytes_are_kept() -> None:
     """Lines of spaces are none, so that a line is shown if it is among those bytes."""
     for spaces, told in ((4_093, "; stderr ends: last"), (4_094, "; stderr ends: ast")):
@@ -93,7 +74,9 @@ def test_of_stderr_the_last_4_096_bytes_are_kept() -> None:
         os.write(writer, b"last" + b" " * (spaces - 1))
         os.close(writer)
         tail = Tail(reader)
-        tail.read()
+        for there in (True, False):
+            tail.read()
+            assert tail.open == there
         assert str(tail) == told
         os.close(reader)
 
@@ -248,17 +231,13 @@ def test_one_that_has_ended_can_be_closed(tmp_path: Path) -> None:
     gone = "if said['id']: os._exit(0)"
     with Process(toy(tmp_path, at_start=WITH_ITS_NUMBER, after=gone)) as one:
         ask(one)
-        wait_for_the_end_of(int(one.declared.version))
-
-
-def test_nothing_is_left_to_be_waited_for(tmp_path: Path) -> None:
-    with Process(toy(tmp_path, at_start=WITH_ITS_NUMBER)) as program:
-        ask(program)
+        pid = int(one.declared.version)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its parent may still ask how
     with pytest.raises(ChildProcessError):
-        os.waitpid(int(program.declared.version), os.WNOHANG)
+        os.waitpid(pid, os.WNOHANG)
 
 
-def test_nor_is_it_after_a_hang(tmp_path: Path) -> None:
+def test_nothing_is_left_to_be_waited_for_after_a_hang(tmp_path: Path) -> None:
     hangs = toy(tmp_path, at_start=WITH_ITS_NUMBER, at_verify="time.sleep(600)")
     with Process(hangs, timeout=SHORT) as program:
         with pytest.raises(HungError) as caught:
@@ -296,21 +275,14 @@ subprocess.Popen(["sleep", "600"], pass_fds=[reach])
 """
 
 
-@contextmanager
-def watched(folder: Path) -> Iterator[tuple[str, int]]:
+@pytest.fixture
+def living(tmp_path: Path) -> Iterator[tuple[str, int]]:
     """Statements that start a child, and a pipe that ends with the last who holds it."""
-    name = str(folder / "reach")
+    name = str(tmp_path / "reach")
     os.mkfifo(name)
     reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
     yield LIVING.format(fifo=name), reader
     os.close(reader)
-
-
-@pytest.fixture
-def living(tmp_path: Path) -> Iterator[tuple[str, int]]:
-    """As `watched`."""
-    with watched(tmp_path) as found:
-        yield found
 
 
 def left_behind(fifo: int) -> bool:

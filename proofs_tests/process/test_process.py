@@ -170,19 +170,15 @@ def test_lens_are_those_that_are_given(tmp_path: Path) -> None:
         assert str(caught.value) == sent
 
 
-def test_an_error_of_null_is_none(tmp_path: Path) -> None:
-    with Process(toy(tmp_path, before="ABOUT['error'] = None")) as program:
-        assert program.declared.name == "toy"
-
-
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 def test_timeout_is_a_time(tmp_path: Path, timeout: float) -> None:
     with pytest.raises(ValueError, match=f"timeout = {timeout}: expected a positive number"):
         Process(toy(tmp_path), timeout=timeout)
 
 
-def test_timeout_has_no_end(tmp_path: Path) -> None:
-    with Process(toy(tmp_path), timeout=float("inf")) as program:
+def test_timeout_may_have_no_end_and_an_error_of_null_is_none(tmp_path: Path) -> None:
+    command = toy(tmp_path, before="ABOUT['error'] = None")
+    with Process(command, timeout=float("inf")) as program:
         ask(program)
 
 
@@ -219,10 +215,6 @@ WRONG_STARTS = {
     "said['takes'] = 'seed'": "takes is 'seed': expected a list",
     "said['claims'] = {'raged': True}": "claim 'raged' is unknown: expected one of rule",
     "said['claims'] = {'device': 'cuda'}": "claim 'device' is unknown",
-    "said['claims'] = {'arrays': 'numpy'}": "claim 'arrays' is unknown",
-    "said['claims'] = {'inputs': 'logits'}": "claim 'inputs' is unknown",
-    "said['claims'] = {'in_place': True}": "claim 'in_place' is unknown",
-    "said['claims'] = {'metric': 'acceptance_rate'}": "claim 'metric' is unknown",
     "said['claims'] = {'batch': 0}": "claims: batch = 0: expected an integer >= 1",
     "said['claims'] = {'ragged': 1}": "claims: ragged = 1: expected True or False",
     "said['claims'] = []": "claims is []: expected an object",
@@ -320,9 +312,7 @@ WRONG_ANSWERS = {
     "said['tokens'] = [[0, -1, -1]] * 24": "tokens has 24 values: expected a flat array of 72",
     "said['tokens'][3] = [0]": "tokens[3] is [0]: expected a flat array of 72 integers",
     "said['tokens'][4] = 0.0": "tokens[4] is 0.0: expected",
-    "said['tokens'][5] = float('nan')": "tokens[5] is nan: expected",
     "said['tokens'][6] = True": "tokens[6] is True: expected",
-    "said['tokens'][7] = 2**70": f"tokens[7] is {2**70}: expected",
     "said['tokens'][7] = -2**53 - 1": f"tokens[7] is {-(2**53) - 1}: expected",
     "said['tokens'][7] = -2**53": f"tokens[2, 1] = {-(2**53)}: expected 0 <= id < 5, or -1",
     "said['counts'] = [1]": "counts has 1 values: expected a flat array of 24 integers (one for",
@@ -356,22 +346,18 @@ def by_coins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 P, Q = np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([[0.5, 0.5]])
 
 
-def test_a_program_that_takes_coins_is_replayed_and_probed(by_coins: Path) -> None:
-    with Process(str(by_coins)) as program:
-        report = check(program, only=["smoke/answers", "replay"], timeout=None)
+@pytest.mark.parametrize(
+    ("bug", "status", "residual"),
+    [("", "passed", {(1,): 0.5}), ("env BUG=1 ", "failed", {(0,): 0.125, (1,): 0.375})],
+)
+def test_a_program_that_takes_coins_is_replayed_and_probed(
+    by_coins: Path, bug: str, status: str, residual: dict[tuple[int, ...], float]
+) -> None:
+    with Process(f"{bug}{by_coins}") as program:
+        report = check(program, only=["replay"], timeout=None, blocking=False)
         law = probe_verify(program, P, Q, (0,)).distribution
-    assert report.exit_code == 0, report
-    status = {result.id: result.status for result in report.results}
-    assert status["replay/coin-by-coin"] == status["replay/edge-coins"] == "passed"
-    assert law == pytest.approx({(0, 0): 0.25, (0, 1): 0.25, (1,): 0.5}, abs=1e-9)
-
-
-def test_a_bug_in_it_is_seen_by_both(by_coins: Path) -> None:
-    with Process(f"env BUG=1 {by_coins}") as program:
-        (result,) = check(program, only=["replay/coin-by-coin"], timeout=None).results
-        law = probe_verify(program, P, Q, (0,)).distribution
-    assert result.status == "failed"
-    residual = {(0,): 0.5 * 0.25, (1,): 0.5 * 0.75}
+    found = {result.id: result.status for result in report.results}
+    assert found["replay/coin-by-coin"] == found["replay/edge-coins"] == status
     assert law == pytest.approx({(0, 0): 0.25, (0, 1): 0.25, **residual}, abs=1e-9)
 
 
