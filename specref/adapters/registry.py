@@ -9,6 +9,7 @@ from specref.adapters.implementation import Implementation
 from specref.contracts.table import RAGGED, STEP, TREE, VERIFY
 from specref.wings import loaded
 
+_of_torch = partial(Implementation, packages=torch_backend.PACKAGES, remedy=torch_backend.REMEDY)
 OWN = (
     Implementation("reference", STEP, "specref standard, step", lambda: reference.step),
     Implementation(
@@ -18,10 +19,7 @@ OWN = (
         "reference-ragged", RAGGED, "specref standard, flattened", lambda: reference.verify_ragged
     ),
     Implementation(
-        "reference-verify-tree",
-        TREE,
-        "specref trees, row by row",
-        lambda: reference.verify_tree,
+        "reference-verify-tree", TREE, "specref trees, row by row", lambda: reference.verify_tree
     ),
     Implementation(
         "reference-verify-tree-traversal",
@@ -29,29 +27,20 @@ OWN = (
         "specref traversal, row by row",
         lambda: reference.verify_tree_traversal,
     ),
-    Implementation(
-        "torch-backend",
-        VERIFY,
-        "specref torch_backend, batches",
-        torch_backend.load_verify,
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
+    _of_torch(
+        "torch-backend", VERIFY, "specref torch_backend, batches", torch_backend.load_verify
     ),
-    Implementation(
+    _of_torch(
         "torch-backend-seeded",
         VERIFY,
         "specref torch_backend, a seed for each row",
         torch_backend.load_seeded_verify,
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
     ),
-    Implementation(
+    _of_torch(
         "torch-backend-ragged",
         RAGGED,
         "specref torch_backend, flattened drafts, logits, a seed for each request",
         torch_backend.load_verify_ragged,
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
     ),
     Implementation(
         "torch-backend-fused",
@@ -61,29 +50,23 @@ OWN = (
         torch_backend.FUSED_PACKAGES,
         torch_backend.FUSED_REMEDY,
     ),
-    Implementation(
+    _of_torch(
         "torch-backend-block",
         VERIFY,
         "specref torch_backend, block verification",
         torch_backend.load_verify_block,
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
     ),
-    Implementation(
+    _of_torch(
         "torch-backend-tree",
         TREE,
         "specref torch_backend, trees from the root down",
         torch_backend.load_verify_tree,
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
     ),
-    Implementation(
+    _of_torch(
         "torch-backend-tree-traversal",
         TREE,
         "specref torch_backend, trees by traversal",
         partial(torch_backend.load_verify_tree, rule="traversal"),
-        torch_backend.PACKAGES,
-        torch_backend.REMEDY,
     ),
 )
 IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(
