@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,46 +64,22 @@ def _truncated(size: int) -> Floats:
     return np.where(np.arange(size) < min(20, max(2, size // 2)), _powers(0.7, size), 0.0)
 
 
-def _close(size: int) -> Floats:
-    """Each token has less than the one before it, by a part that 16 bits do not show."""
-    return np.asarray(1 / (1 + np.arange(size) / 8192))
-
-
-def _flat(size: int) -> Floats:
-    return np.ones(size)
-
-
 # By rank: from the likeliest token to the least likely.
 TARGETS: Mapping[str, Callable[[int], Floats]] = MappingProxyType(
     {
         "zipf": lambda size: _powers(1.1, size),
         "steep": lambda size: 0.5 ** np.minimum(np.arange(size), 60.0),
-        "flat": _flat,
+        "flat": np.ones,
         "peaked": lambda size: _headed(0.97, size),
         "confident": lambda size: _headed(0.92, size),
         "long tail": _long_tailed,
         "truncated": _truncated,
         "certain": lambda size: _headed(1.0, size),
-        "close": _close,
+        # Each token has less than the one before it, by a part that 16 bits do not show.
+        "close": lambda size: 1 / (1 + np.arange(size) / 8192),
     }
 )
 ORDINARY = tuple(name for name in TARGETS if name not in ("certain", "close"))
-
-
-def _same(p: Floats, rng: np.random.Generator) -> Floats:
-    return p
-
-
-def _near(p: Floats, rng: np.random.Generator) -> Floats:
-    return np.asarray(p * np.exp(rng.normal(0, 0.7, len(p))))
-
-
-def _sharp(p: Floats, rng: np.random.Generator) -> Floats:
-    return np.asarray(p**2)
-
-
-def _wide(p: Floats, rng: np.random.Generator) -> Floats:
-    return np.sqrt(p) + 1 / len(p)
 
 
 def _wrong(p: Floats, rng: np.random.Generator) -> Floats:
@@ -136,33 +113,21 @@ def _trimmed(p: Floats, rng: np.random.Generator) -> Floats:
     return q
 
 
-def _other(p: Floats, rng: np.random.Generator) -> Floats:
-    return rng.permutation(p)
-
-
-def _sure(p: Floats, rng: np.random.Generator) -> Floats:
-    """Certain of a token, any of those that the target may give."""
-    return np.where(np.arange(len(p)) == rng.choice(np.flatnonzero(p)), 1.0, 0.0)
-
-
-def _astray(p: Floats, rng: np.random.Generator) -> Floats:
-    """Certain of the least likely token, which the target may exclude."""
-    return np.where(np.arange(len(p)) == p.argmin(), 1.0, 0.0)
-
-
 DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = MappingProxyType(
     {
-        "near": _near,
-        "sharp": _sharp,
-        "wide": _wide,
+        "near": lambda p, rng: p * np.exp(rng.normal(0, 0.7, len(p))),
+        "sharp": lambda p, rng: p**2,
+        "wide": lambda p, rng: np.sqrt(p) + 1 / len(p),
         "wrong": _wrong,
         "cut": _cut,
         "without": _without,
-        "other": _other,
-        "same": _same,
+        "other": lambda p, rng: rng.permutation(p),
+        "same": lambda p, rng: p,
         "trimmed": _trimmed,
-        "sure": _sure,
-        "astray": _astray,
+        # Certain of a token, any of those that the target may give.
+        "sure": lambda p, rng: 1.0 * (np.arange(len(p)) == rng.choice(np.flatnonzero(p))),
+        # Certain of the least likely token, which the target may exclude.
+        "astray": lambda p, rng: 1.0 * (np.arange(len(p)) == p.argmin()),
     }
 )
 SELDOM = ("same", "trimmed", "sure", "astray")
@@ -275,11 +240,7 @@ def of_each(pair: Ints) -> Iterator[tuple[int, Ints]]:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Pairs of laws (p, q) over one vocabulary.
-
-    * `mean`, `variance`: Of each feature under p; that of a set is whether a token is in it. 0 for
-      `AGAIN`, which is not known from the laws alone.
-    """
+    """Pairs of laws (p, q) over one vocabulary."""
 
     p: Floats
     q: Floats
@@ -288,20 +249,8 @@ class Pool:
     def ends(self) -> Floats:
         return np.cumsum(self.q, axis=1)
 
-    @property
-    def sets(self) -> tuple[Bools, ...]:
-        return self._moments[0]
-
-    @property
-    def mean(self) -> Floats:
-        return self._moments[1]
-
-    @property
-    def variance(self) -> Floats:
-        return self._moments[2]
-
     @cached_property
-    def _moments(self) -> tuple[tuple[Bools, ...], Floats, Floats]:
+    def moments(self) -> "Moments":
         return moments_of(self.p, self.q)
 
     def features(self, pair: Ints, token: Ints, again: Bools) -> Floats:
@@ -309,7 +258,7 @@ class Pool:
         place = pair * self.size + token  # in flat arrays, which are read much faster
         p, q = self.p.take(place), self.q.take(place)
         found = np.empty((len(pair), len(FEATURES)))
-        for index, one in enumerate(self.sets):
+        for index, one in enumerate(self.moments.sets):
             found[:, index] = one.take(token if one.ndim == 1 else place)
         for index, share in enumerate(SHARES.values(), len(SETS)):
             found[:, index] = share(p, q)
@@ -318,7 +267,7 @@ class Pool:
 
     def expected(self, pair: Ints, seen: Floats) -> tuple[Floats, Floats]:
         """The means and variances of `features` under p; `seen` is how probable `again` was."""
-        mean, variance = self.mean.take(pair, axis=0), self.variance.take(pair, axis=0)
+        mean, variance = (one.take(pair, axis=0) for one in self.moments[1:])
         mean[:, -1], variance[:, -1] = seen, seen * (1 - seen)
         return mean, variance
 
@@ -370,8 +319,19 @@ def drawn_pool(
     return Pool(p, q)
 
 
-def moments_of(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]:
-    """Sets, means and variances of pairs of laws, a few rows at a time: they stay in the cache."""
+class Moments(NamedTuple):
+    """The tokens of each set; the mean and variance of each feature under p.
+
+    That of a set is whether a token is in it. 0 for `AGAIN`, which laws alone do not tell.
+    """
+
+    sets: tuple[Bools, ...]
+    mean: Floats
+    variance: Floats
+
+
+def moments_of(p: Floats, q: Floats) -> Moments:
+    """The moments of pairs of laws, a few rows at a time: they stay in the cache."""
     pairs, size = p.shape
     ids, few = np.arange(size), max(1, AT_ONCE // size)
     sets: list[Bools] = [np.zeros(0, dtype=bool)] * len(SETS)
@@ -401,7 +361,7 @@ def moments_of(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]
             mean[rows, index] = weighed.sum(axis=1)
             square[rows, index] = (some_p * np.square(value, out=value)).sum(axis=1)
     square[:, : len(SETS)] = mean[:, : len(SETS)]
-    return tuple(sets), mean, np.maximum(square - mean**2, 0)
+    return Moments(tuple(sets), mean, np.maximum(square - mean**2, 0))
 
 
 def _ends(size: int, rng: np.random.Generator) -> Ints:
