@@ -1,6 +1,6 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -90,21 +90,18 @@ def probed(judge: Judge) -> Outcome:
     """The exact joint distribution of the completed block, if all calls can be interpreted."""
     case = two_drafts(judge.contract.trees)
     law: Callable[[], ProbedBlock]
-    if isinstance(case.place, TreePlace):
+    if case.place is not None:
         trees = judge.verifier, case.target, case.drafter, case.place
         law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
-        law = law_of_blocks(judge, *case[:4], MOST_RUNS)
+        law = law_of_blocks(judge, case, MOST_RUNS)
     found = settled(judge, law)
     judge.exact_laws.append(ExactLaw(FIRST[1], found.emitted, found.error_bound))
-    if not isinstance(case.place, TreePlace):
-        return compared(found, judge, *case[:4])
-    given = verified_trees(found, case.target, case.drafter, case.place, judge.rule)
-    return compared(found, judge, *case[:4], case.place.name, given)
+    return compared(found, judge, case)
 
 
 class ExactCase(NamedTuple):
-    """What a law of `FIRST` is of."""
+    """What a law is of; a place, if its drafts are a tree."""
 
     target: Model
     drafter: Model
@@ -128,16 +125,14 @@ def one_draft() -> ExactCase:
     return ExactCase(*unsure_drafts(1), (), 1)
 
 
-def law_of_blocks(
-    judge: Judge, target: Model, drafter: Model, context: Tokens, lookahead: int, max_runs: int
-) -> Callable[[], ProbedBlock]:
+def law_of_blocks(judge: Judge, case: ExactCase, max_runs: int) -> Callable[[], ProbedBlock]:
     """What computes the exact law of the block after random drafts.
 
     A step draws these itself; a sampler is given them, and may run `max_runs` times for each.
     """
-    asked = judge.implementation, target, drafter, context, lookahead
+    asked = judge.implementation, *case[:4]
     if isinstance(judge.contract, StepContract):
-        return partial(probe_tokens, *asked, lookahead + 1, **_at_most(RUNS_OF_STEPS, judge))
+        return partial(probe_tokens, *asked, case.lookahead + 1, **_at_most(RUNS_OF_STEPS, judge))
     how: dict[str, Any] = {"capabilities": judge.capabilities, "kind": type(judge.verifier)}
     return partial(probe_block, *asked, max_runs=max_runs, known=judge.repeats, **how)
 
@@ -185,12 +180,10 @@ def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
         return not_applicable("does not take draft_probs=None")
     way: Way = "without replacement" if tree.way == WITH and not claims.repeats else tree.way
     place = tree_place((), tree.branching, way)
-    models = tree.target, tree.drafter
-    how: dict[str, Any] = {"max_runs": FEW_RUNS, "known": judge.repeats}
-    law = partial(probe_trees, judge.verifier, *models, place, **how)
-    found = intercepted(judge, law)
-    given = verified_trees(found, *models, place, judge.rule)
-    return compared(found, judge, *models, (), place.lookahead, place.name, given)
+    asked = judge.verifier, tree.target, tree.drafter, place
+    law = partial(probe_trees, *asked, max_runs=FEW_RUNS, known=judge.repeats)
+    case = ExactCase(tree.target, tree.drafter, (), place.lookahead, place)
+    return compared(intercepted(judge, law), judge, case)
 
 
 def _often_kept(context: Tokens) -> Floats:
@@ -235,13 +228,13 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     models = unsure_drafts(lookahead)
     if isinstance(judge.contract, StepContract):
         models = _turned(models[0]), _turned(models[1])
-    law = law_of_blocks(judge, *models, (), lookahead, FEW_RUNS)
-    found = settled(judge, law)
+    case = ExactCase(*models, (), lookahead)
+    found = settled(judge, law_of_blocks(judge, case, FEW_RUNS))
     if lookahead == 1:
         judge.exact_laws.append(ExactLaw(FIRST[0], found.emitted, found.error_bound))
         if is_endless(found.uninterpreted):
             judge.unprobed = str(found.uninterpreted)
-    return compared(found, judge, *models, (), lookahead)
+    return compared(found, judge, case)
 
 
 def unsure_drafts(lookahead: int) -> tuple[Model, Model]:
@@ -294,9 +287,8 @@ def models_that_differ(
 
 def probed_ending(judge: Judge) -> Outcome:
     """The exact joint distribution of a step's completed block; EOS may come anywhere."""
-    models, context, lookahead = models_that_differ(ENDING, 2, (3, 4)), PROMPT, 2
-    law = law_of_blocks(judge, *models, context, lookahead, MOST_RUNS)
-    return compared(settled(judge, law), judge, *models, context, lookahead)
+    case = ExactCase(*models_that_differ(ENDING, 2, (3, 4)), PROMPT, 2)
+    return compared(settled(judge, law_of_blocks(judge, case, MOST_RUNS)), judge, case)
 
 
 @dataclass(frozen=True)
@@ -315,10 +307,11 @@ class OneText:
 def probed_text(text: OneText, judge: Judge) -> Outcome:
     """The exact joint distribution of the first tokens of texts."""
     models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
-    asked = judge.implementation, *models, PROMPT, tokens, tokens
+    case = ExactCase(*models, PROMPT, tokens)
+    asked = judge.implementation, *case[:4], tokens
     law = partial(probe_tokens, *asked, whole=True, **_at_most(RUNS_OF_TEXTS, judge))
-    place = f"context {PROMPT}, the first {tokens} tokens"
-    return compared(settled(judge, law), judge, *models, PROMPT, tokens, place)
+    named = f"context {PROMPT}, the first {tokens} tokens"
+    return compared(settled(judge, law), judge, case, named)
 
 
 TEXTS: Mapping[str, OneText] = MappingProxyType(
@@ -331,20 +324,8 @@ TEXTS: Mapping[str, OneText] = MappingProxyType(
 )
 
 
-def compared(
-    found: ProbedBlock,
-    judge: Judge,
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    lookahead: int,
-    place: str = "",
-    given: Sequence[Verified] = (),
-) -> Outcome:
-    """The outcome of a law that was probed at a place.
-
-    Of drafts that were `given` otherwise than in a chain, what the rule does with them is known.
-    """
+def compared(found: ProbedBlock, judge: Judge, case: ExactCase, named: str = "") -> Outcome:
+    """The outcome of a law that was probed; its place may be named in words of its own."""
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers: dict[str, Any] = {
@@ -358,14 +339,14 @@ def compared(
             Finding.CONTRACT,
             **numbers,
         )
-    models = target, drafter, context, lookahead
-    numbers["difference"] = difference(found.output, found.expected, *models, place=place)
+    place = named or (case.place.name if case.place else "")
+    numbers["difference"] = difference(found.output, found.expected, *case[:4], place=place)
     if found.assumptions:
         numbers["assumptions"] = list(found.assumptions)
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if _is_off(found, judge):
-        wrong = wrong_decision(given or verified(found, judge, *models))
+        wrong = wrong_decision(verified(found, judge, case))
         if wrong is not None:
             numbers["decision"] = {**asdict(wrong), "text": str(wrong)}
         return failed(
@@ -376,46 +357,27 @@ def compared(
     )
 
 
-def verified(
-    found: ProbedBlock,
-    judge: Judge,
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    lookahead: int,
-) -> list[Verified]:
-    """What the sampler and its rule do, to be compared; nothing for a loop."""
-    how = as_float(target), as_float(drafter), context, lookahead
+def verified(found: ProbedBlock, judge: Judge, case: ExactCase) -> list[Verified]:
+    """What the sampler and its rule do, with each chain or tree of drafts; nothing for a loop."""
+    target, drafter, context = as_float(case.target), as_float(case.drafter), case.context
     if isinstance(judge.contract, StepContract):
-        return [verified_step(found.by_drafts[()], *how, judge.rule)]
+        law = found.by_drafts[()]
+        return [verified_step(law, target, drafter, context, case.lookahead, judge.rule)]
     if isinstance(judge.contract, ModelContract):
         return []
-    return verified_chains(found, *how, judge.rule)
-
-
-def verified_chains(
-    found: ProbedBlock, target: Model, drafter: Model, context: Tokens, lookahead: int, rule: str
-) -> list[Verified]:
-    """What the sampler and its rule do with each chain of drafts."""
-    verified = []
-    for drafts, probed in found.by_drafts.items():
-        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-        weight = float(np.prod([law[token] for law, token in zip(q, drafts, strict=True)]))
-        if drafts and probed.distribution:
-            verified.append(verified_chain(probed, p, q, drafts, weight, rule))
-    return [one for one in verified if one is not None]
-
-
-def verified_trees(
-    found: ProbedBlock, target: Model, drafter: Model, place: TreePlace, rule: str
-) -> list[Verified]:
-    """The same of each tree of a place."""
-    verified = []
-    for batch, weight in trees_of(as_float(target), as_float(drafter), place):
-        probed = found.by_drafts.get(shape_of(batch))
-        if probed is not None and probed.distribution:
-            verified.append(verified_tree(probed, batch, weight, rule))
-    return [one for one in verified if one is not None]
+    compared: list[Verified | None] = []
+    if case.place is not None:
+        for batch, weight in trees_of(target, drafter, case.place):
+            probed = found.by_drafts.get(shape_of(batch))
+            if probed is not None and probed.distribution:
+                compared.append(verified_tree(probed, batch, weight, judge.rule))
+    else:
+        for drafts, probed in found.by_drafts.items():
+            p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+            weight = float(np.prod([law[token] for law, token in zip(q, drafts, strict=True)]))
+            if drafts and probed.distribution:
+                compared.append(verified_chain(probed, p, q, drafts, weight, judge.rule))
+    return [one for one in compared if one is not None]
 
 
 def _is_off(found: ProbedBlock, judge: Judge) -> bool:

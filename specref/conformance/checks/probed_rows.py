@@ -9,7 +9,7 @@ import numpy as np
 
 from specref.arrays import Floats
 from specref.conformance.checks.check import DRAFTS, intercepted, not_applicable, untried
-from specref.conformance.checks.probed import FEW_RUNS, SPREAD, compared, exact
+from specref.conformance.checks.probed import FEW_RUNS, SPREAD, ExactCase, compared, exact
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import ABSENT, ODD_TEMPERATURES
@@ -80,7 +80,7 @@ def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
     found = intercepted(judge, blocks, judge.limits.most)
     if size > FEW and any(map(told_of_memory, found.failures)):
         return untried(f"{told_sizes((size, 1, 1))} (not enough memory)")
-    return compared(found, judge, target, drafter, (), 1, named_as)
+    return compared(found, judge, ExactCase(target, drafter, (), 1), named_as)
 
 
 def told_of_memory(failure: str) -> bool:
@@ -116,7 +116,8 @@ def probed_temperature(heat: float, judge: Judge) -> Outcome:
         return (draft,), q[0, draft], probe_verify(judge.implementation, p, q, (draft,), **how)
 
     found = intercepted(judge, lambda: completed_block(map(after, (0, 1)), target, (), len(p)))
-    return compared(found, judge, target, drafter, (), 1, f"temperature {heat:g}, lookahead 1")
+    case = ExactCase(target, drafter, (), 1)
+    return compared(found, judge, case, f"temperature {heat:g}, lookahead 1")
 
 
 def at_temperatures(heats: Sequence[float], kind: type[Verifier]) -> type[Verifier]:
