@@ -18,11 +18,11 @@ import scipy.stats
 
 import specref
 import specref.conformance.suite
-from specref.pytest_plugin import items
+from specref.pytest_plugin import judging
 
 pytest_plugins = ["pytester"]
 # A run in this process forgets what it imported; these modules can be loaded only once.
-LOADED = (scipy.special, scipy.stats, specref.conformance.suite, items)
+LOADED = (scipy.special, scipy.stats, specref.conformance.suite, judging)
 
 INSTALLED = any(one.value == "specref.pytest_plugin" for one in entry_points(group="pytest11"))
 LOAD = () if INSTALLED else ("-p", "specref.pytest_plugin")
@@ -63,8 +63,8 @@ def run(pytester: pytest.Pytester):
 @pytest.fixture
 def unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of the plugin says neither which bug it resembles nor why: that takes seconds."""
-    monkeypatch.setattr(items, "diagnosed", lambda judge, results: None)
-    monkeypatch.setattr(items, "explanation", lambda result, judge: "")
+    monkeypatch.setattr(judging, "diagnosed", lambda judge, results: None)
+    monkeypatch.setattr(judging, "explanation", lambda result, judge: "")
 
 
 def outcomes(result: pytest.RunResult) -> dict[str, str]:
@@ -105,7 +105,7 @@ def test_items_are_the_checks_of_the_contract_and_no_others(run) -> None:
 def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     run, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], monkeypatch
 ) -> None:
-    monkeypatch.setattr(items, "diagnosed", lambda judge, results: "Likely cause:\na bug")
+    monkeypatch.setattr(judging, "diagnosed", lambda judge, results: "Likely cause:\na bug")
     result = run('lossy, algorithm="standard", only=["joint/wide"]', "--specref-seed", "3")
     result.assert_outcomes(failed=1)
     failure = [line[1:].strip() for line in result.outlines if line.startswith("E  ")]
