@@ -13,7 +13,8 @@ import numpy as np
 
 from specref.conformance.judge import Judge
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
-from specref.contracts.batch import draw_batch_coins
+from specref.contracts.batch import Answer, Batch, draw_batch_coins
+from specref.contracts.calling import Verifier
 from specref.contracts.contract import BatchContract, Contract, ModelContract
 from specref.contracts.errors import SITUATIONS, BrokenContractError, UntriedError
 from specref.contracts.table import CONTRACTS
@@ -271,6 +272,23 @@ def intercepted(judge: Judge, work: Callable[[], Result], most: float | None = N
     if isinstance(found, Exception):
         raise found
     return found
+
+
+def repeated_answers(
+    judge: Judge,
+    verifier: Verifier,
+    batch: Batch,
+    calls: int,
+    name: str,
+    deadline: Deadline | None = None,
+) -> list[Answer]:
+    """The answers to the same batch in repeated calls, with the generator of this name."""
+    rng, deadline = judge.rng(name), deadline or Deadline()
+
+    def ask() -> list[Answer]:
+        return [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
+
+    return within(judge.timeout, ask, deadline)
 
 
 def other_randomness(judge: Judge) -> str:

@@ -14,6 +14,7 @@ from specref.conformance.checks.check import (
     not_applicable,
     not_run,
     passed,
+    repeated_answers,
     sampled,
     untried,
 )
@@ -29,7 +30,7 @@ from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
 from specref.contracts.fixtures import CHAIN_FIXTURES, TREE_FIXTURES
 from specref.contracts.ragged import RaggedContract
-from specref.contracts.timeout import Deadline, patience, within
+from specref.contracts.timeout import Deadline, patience
 from specref.contracts.tree import TreeContract
 from specref.contracts.verify import VerifyContract
 from specref.statistics.campaign.bets import LAGS
@@ -268,15 +269,11 @@ def drafts(count: int) -> str:
 def all_answers(
     verifier: Verifier, way: str, batch: Batch, calls: int, judge: Judge
 ) -> list[Answer]:
-    """The answers to the same batch in repeated calls."""
-    large = batch.target_probs.shape[2] == LARGE
-    most, rng = judge.timeout, judge.rng(f"identical/{way}/{len(batch)}")
+    """The answers to the same batch in repeated calls, which have a time limit together."""
+    large, most = batch.target_probs.shape[2] == LARGE, judge.timeout
     deadline = Deadline(patience(most) if large else most)
-
-    def ask() -> list[Answer]:
-        return [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
-
-    return within(judge.timeout, ask, deadline)
+    name = f"identical/{way}/{len(batch)}"
+    return repeated_answers(judge, verifier, batch, calls, name, deadline)
 
 
 def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:

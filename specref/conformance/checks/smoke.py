@@ -17,6 +17,7 @@ from specref.conformance.checks.check import (
     inconclusive,
     not_applicable,
     passed,
+    repeated_answers,
 )
 from specref.conformance.checks.strata import first_answered
 from specref.conformance.greedy import departures, first_departure, likeliest
@@ -26,7 +27,7 @@ from specref.contracts.batch import Answer, Batch, draw_batch_coins
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.sampling import LARGE_BATCH
-from specref.contracts.timeout import Deadline, HungError, within
+from specref.contracts.timeout import HungError, within
 from specref.models import as_float
 
 ROWS, TIMES = 16, 256
@@ -50,14 +51,8 @@ def identical_rows(rows: int) -> Batch:
 
 
 def answers_to_identical(judge: Judge, rows: int, times: int) -> list[Answer]:
-    """The answers to the same batch in repeated calls."""
-    batch, rng, verifier = identical_rows(rows), judge.rng("varying"), judge.verifier
-    deadline = Deadline()
-
-    def calls() -> list[Answer]:
-        return [verifier.answer(batch, rng, deadline=deadline) for _ in range(times)]
-
-    return within(verifier.timeout, calls, deadline)
+    """The answers to a batch of so many identical rows in repeated calls."""
+    return repeated_answers(judge, judge.verifier, identical_rows(rows), times, "varying")
 
 
 def calls_vary(judge: Judge) -> Outcome:

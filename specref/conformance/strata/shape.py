@@ -29,21 +29,9 @@ class Shape(NamedTuple):
         return {"V": self.vocabulary, "lookahead": self.lookahead, "batch": self.batch}
 
     @property
-    def parts(self) -> Mapping[str, int | str]:
-        """What it is made of: of two shapes that differ, one of them does."""
-        return self.sizes
-
-    @property
     def cells(self) -> int:
         """The numbers in both laws."""
         return self.batch * (2 * self.lookahead + 1) * self.vocabulary
-
-    @classmethod
-    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "Shape":
-        """The shape of sizes that a box gave."""
-        vocabulary, lookahead, batch = sizes
-        most = DRAWN_CELLS // cls(vocabulary, lookahead, 1).cells
-        return cls(vocabulary, lookahead, max(1, min(batch, most)))
 
     def __str__(self) -> str:
         return told(self)
@@ -69,10 +57,6 @@ class CallShape(NamedTuple):
         return sizes | ({"batch": self.batch} if self.batch else {})
 
     @property
-    def parts(self) -> Mapping[str, int | str]:
-        return self.sizes
-
-    @property
     def fewest(self) -> int:
         """The fewest tokens that it returns, unless the text ends."""
         return self.asked if self.text else 1
@@ -86,11 +70,6 @@ class CallShape(NamedTuple):
     def cells(self) -> int:
         """The numbers in the laws after each of its tokens."""
         return 2 * self.vocabulary * self.most * (self.batch or 1)
-
-    @classmethod
-    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "CallShape":
-        vocabulary, asked, context = sizes
-        return cls(vocabulary, context, asked, text)
 
     def __str__(self) -> str:
         return told(self)
@@ -124,20 +103,9 @@ class TreeShape(NamedTuple):
         }
 
     @property
-    def parts(self) -> Mapping[str, int | str]:
-        tree = "×".join(map(str, self.branching))
-        return {"V": self.vocabulary, "siblings by level": tree, "batch": self.batch}
-
-    @property
     def cells(self) -> int:
         """The numbers in both laws."""
         return self.batch * (2 * self.nodes + 1) * self.vocabulary
-
-    @classmethod
-    def of_box(cls, sizes: "Sizes", rng: np.random.Generator, text: bool = False) -> "TreeShape":
-        """A tree of a depth, with some siblings at some levels, and few nodes."""
-        vocabulary, depth, batch = sizes
-        return cls(vocabulary, drawn_tree(depth, min(vocabulary - 1, MOST_DRAWN), rng), batch)
 
     def __str__(self) -> str:
         return told(self)
@@ -146,6 +114,18 @@ class TreeShape(NamedTuple):
 Sized: TypeAlias = Shape | CallShape | TreeShape
 Sizes: TypeAlias = tuple[int, int, int]
 S = TypeVar("S", Shape, CallShape, TreeShape)
+
+
+def of_box(kind: type[Sized], sizes: Sizes, rng: np.random.Generator, text: bool = False) -> Sized:
+    """The shape of sizes that a box gave: with few rows, or as a tree with few nodes."""
+    vocabulary, lookahead, other = sizes
+    if kind is CallShape:
+        return CallShape(vocabulary, other, lookahead, text)
+    if kind is TreeShape:
+        tree = drawn_tree(lookahead, min(vocabulary - 1, MOST_DRAWN), rng)
+        return TreeShape(vocabulary, tree, other)
+    most = DRAWN_CELLS // Shape(vocabulary, lookahead, 1).cells
+    return Shape(vocabulary, lookahead, max(1, min(other, most)))
 
 
 def drawn_tree(depth: int, most: int, rng: np.random.Generator) -> Branching:
@@ -212,6 +192,14 @@ def told(shape: Sized) -> str:
     return ", ".join(f"{name} {size:,}" for name, size in shape.sizes.items())
 
 
+def parts(shape: Sized) -> Mapping[str, int | str]:
+    """What a shape is made of: of two shapes that differ, one of them does."""
+    if not isinstance(shape, TreeShape):
+        return shape.sizes
+    tree = "×".join(map(str, shape.branching))
+    return {"V": shape.vocabulary, "siblings by level": tree, "batch": shape.batch}
+
+
 def tried(given: Iterable[Sized]) -> str:
     """The values of each part, if every combination was tried; else every shape by itself.
 
@@ -226,7 +214,7 @@ def tried(given: Iterable[Sized]) -> str:
     def said(value: int | str) -> str:
         return f"{value:,}" if isinstance(value, int) else value
 
-    several = dict.fromkeys((tuple(one.parts), tuple(one.parts.values())) for one in given)
+    several = dict.fromkeys((tuple(one), tuple(one.values())) for one in map(parts, given))
     (names, *_), rows = zip(*several, strict=True)
     columns = [tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
     if math.prod(map(len, columns)) > len(rows):

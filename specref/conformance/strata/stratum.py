@@ -13,7 +13,7 @@ from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools
 from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool, ending_pool
-from specref.conformance.strata.shape import Box, CallShape, S, Shape, Sized, TreeShape
+from specref.conformance.strata.shape import Box, CallShape, S, Shape, Sized, TreeShape, of_box
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import ignored
 from specref.contracts.fixtures import TOP, WITH, Way
@@ -88,7 +88,7 @@ class Stratum(Generic[S]):
             return self
         text = any(getattr(shape, "text", False) for shape in self.shapes)
         shapes: list[Any] = [*self.shapes]
-        shapes += [self.kind.of_box(sizes, rng, text) for sizes in self.box.drawn(rng)]
+        shapes += [of_box(self.kind, sizes, rng, text) for sizes in self.box.drawn(rng)]
         return replace(self, shapes=tuple(shapes), box=None)
 
     def refusal(self, claims: Capabilities) -> str:
