@@ -300,7 +300,7 @@ CROSSING = {
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
     "cli": "process",
     "conformance": "block false_alarms outcomes recorded",
-    "conformance/checks": "check_edges invalid_rows trees",
+    "conformance/checks": "check_edges trees",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
     "contracts": "inputs",

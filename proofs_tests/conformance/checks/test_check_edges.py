@@ -15,7 +15,7 @@ from specref.coins import Coins
 from specref.conformance.checks import boundary, probed, replay, smoke
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
-from specref.conformance.status import Finding, Outcome, Status
+from specref.conformance.status import Finding, Status
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.examples.correct import verify as correct
@@ -280,18 +280,6 @@ def test_the_worse_of_two_empty_residuals_counts() -> None:
 # How often, and how large.
 
 
-def shapes(question: Callable[[Judge], Outcome], **claims: Any) -> list[tuple[int, ...]]:
-    """The shapes of target_probs in each call."""
-    seen = []
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        seen.append(target_probs.shape)
-        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
-
-    assert question(judging(verify, **claims)).status == Status.PASSED
-    return seen
-
-
 def test_impossible_tokens_of_a_large_vocabulary_are_named() -> None:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
         impossible = int(np.flatnonzero(target_probs[5, 0] == 0)[0])
@@ -378,3 +366,63 @@ def test_how_often_a_rare_draft_may_be_kept(profile: str) -> None:
     calls, most = boundary.RARE[profile]
     law = scipy.stats.binom(calls * boundary.RARE_ROWS, 2.0**-23)
     assert law.sf(most) < 1e-10 < law.sf(most - 1)
+
+
+# Rows of NaN beside good ones.
+
+
+def raising_at_nan(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    if np.isnan(target_probs).any():
+        raise ValueError("a row is NaN")
+    return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def sampling_at_nan(spread: bool = False, token: int = 0, likeliest: bool = False) -> Verify:
+    """Gives such a row a token; beside one, `spread` and `likeliest` spoil all rows of a batch."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        nan = np.isnan(target_probs).any(axis=(1, 2))
+        p = np.nan_to_num(target_probs / target_probs.max() if spread else target_probs)
+        p[p.sum(axis=2) == 0, 3] = 1
+        p /= p.sum(axis=2, keepdims=True)
+        tokens, counts = correct(p, draft_probs, draft_tokens, rng=rng)
+        if likeliest and nan.any():
+            tokens[:], counts[:] = -1, 1
+            tokens[:, 0] = p[:, 0].argmax(axis=1)
+        tokens[nan], counts[nan] = -1, 1
+        tokens[nan, 0] = token
+        return tokens, counts
+
+    return verify
+
+
+def test_what_is_claimed_of_a_row_of_nan_holds() -> None:
+    assert boundary.certain(judging(raising_at_nan, nan="raises")).status == Status.PASSED
+    assert boundary.certain(judging(sampling_at_nan(), nan=0)).status == Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("verify", "claim", "finding", "why"),
+    [
+        (sampling_at_nan(), "raises", Finding.CONTRACT, "nothing was raised"),
+        (sampling_at_nan(token=1), 0, Finding.CONTRACT, "is NaN and got [1]: it claims nan=0"),
+        (sampling_at_nan(spread=True), 0, None, "row 256 next to it is NaN"),
+        (
+            sampling_at_nan(likeliest=True),
+            0,
+            None,
+            "of the 256 between them 256 begin with token 1: p is 1/2",
+        ),
+    ],
+)
+def test_what_does_not_hold_is_found(verify: Verify, claim: Any, finding: Any, why: str) -> None:
+    found = boundary.certain(judging(verify, nan=claim))
+    assert (found.status, found.finding) == (Status.FAILED, finding)
+    assert why in found.message
+    assert boundary.certain(judging(verify)).status == Status.PASSED, "nobody claims anything"
+
+
+@pytest.mark.parametrize("wrong", [-1, True, "zero"])
+def test_other_claims_of_nan_are_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="expected raises, or the id of a token"):
+        Capabilities(nan=wrong)

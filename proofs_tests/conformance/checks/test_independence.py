@@ -53,17 +53,6 @@ def period(rows: int) -> Any:
     return drawing(coins)
 
 
-def one_row_when_large() -> Any:
-    """With more than 16,384 tokens one row of noise serves all rows, to save memory."""
-
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        rows = 1 if size > 16_384 else len(drafts)
-        noise = rng.standard_exponential((rows, size))
-        return Coins(rng.random(drafts.shape), np.broadcast_to(noise, (len(drafts), size)))
-
-    return drawing(coins)
-
-
 def one_row_in(count: int) -> Any:
     """Every so many rows have the numbers of row 0."""
 
@@ -149,10 +138,6 @@ SHARING = {
     "half in pairs": (half_in_pairs(), "same tokens too unevenly: they are shared over them"),
     "a ring": (ring(10_007), "identical rows 10,007 apart, over calls, share random numbers"),
     "opposite": (ALL["opposite-uniforms"].make(), "1 apart, get opposite random numbers"),
-    "the last token, of a large vocabulary": (
-        one_row_when_large(),
-        "identical rows 1 apart, share random numbers",
-    ),
     "seeds of 16 bits": (sixteen_bits, "calls .* gave 64 identical rows the same tokens"),
     "offsets one row late": (
         one_row_late,

@@ -30,7 +30,6 @@ from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, round_to
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
-UNITS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 REPLAY = ["smoke/answers", "replay"]
 
 

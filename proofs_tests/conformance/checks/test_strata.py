@@ -11,7 +11,6 @@ from specref.conformance.checks.strata import LEAST, cells_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
-from specref.conformance.strata.batches import tables_of, tree_fixture, tree_tokens
 from specref.conformance.strata.calls import (
     CallPlace,
     hashed_pair,
@@ -20,19 +19,22 @@ from specref.conformance.strata.calls import (
     vocabulary_of,
 )
 from specref.conformance.strata.laws import FEATURES, drawn_pool
-from specref.conformance.strata.shape import CallShape, TreeShape, tree_shapes
-from specref.conformance.strata.stratum import Stratum
+from specref.conformance.strata.shape import CallShape, tree_shapes
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
-from specref.contracts.fixtures import WITH
 from specref.contracts.table import CONTRACTS, TREE
-from specref.contracts.tree import draw_trees
 from specref.contrib.selftest.trigger_matrix import ALL
 from specref.models import Model, as_float
 from specref.statistics.features import tokens_to_detect
 
 pytestmark = pytest.mark.strata
+
+
+def text(target, drafter, context, tokens, rng):
+    return decode(standard.step, target, drafter, context, 3, tokens, Sampled(rng))
+
+
 # A situation and a bug that the stratum finds.
 FOUND = {
     "step-one-draft": ("step-one-draft", "residual-is-p"),
@@ -100,10 +102,6 @@ STRATA = {
     "tree": [one.name for one in TREE_STRATA],
 }
 CONTRACT_OF = {name: contract for contract, names in STRATA.items() for name in names}
-
-
-def text(target, drafter, context, tokens, rng):
-    return decode(standard.step, target, drafter, context, 3, tokens, Sampled(rng))
 
 
 CLEAN = {"step": reference.step, "generate": text, "tree": reference.verify_tree}
@@ -205,24 +203,19 @@ def test_a_context_that_is_never_reached_is_not():
     assert f"a shift ≥ {shift:.2g} would be detected" in result.message
 
 
-def too_short(target, drafter, context, tokens, rng):
-    return text(target, drafter, context, max(1, tokens - 1), rng)
-
-
-def too_long(target, drafter, context, tokens, rng):
-    return text(target, drafter, context, tokens + 1, rng)
-
-
 @pytest.mark.parametrize(
-    ("sampler", "name", "message"),
+    ("more", "name", "message"),
     [
-        (too_short, "text-prompts", "returned 1 tokens: expected 2 (V 5, prompt 0, budget 2)"),
-        (too_short, "text-ending", "or fewer up to EOS"),
-        (too_long, "text-budget-of-1", "returned more than 1 tokens: expected 1 to 1"),
+        (-1, "text-prompts", "returned 1 tokens: expected 2 (V 5, prompt 0, budget 2)"),
+        (-1, "text-ending", "or fewer up to EOS"),
+        (1, "text-budget-of-1", "returned more than 1 tokens: expected 1 to 1"),
     ],
 )
-def test_texts_of_another_length_break_the_contract(sampler, name, message):
-    result = one_stratum(name, sampler)
+def test_texts_of_another_length_break_the_contract(more, name, message):
+    def another(target, drafter, context, tokens, rng):
+        return text(target, drafter, context, max(1, tokens + more), rng)
+
+    result = one_stratum(name, another)
     assert result.finding == Finding.CONTRACT
     assert message in result.message
 
@@ -385,25 +378,6 @@ def test_impossible_tokens_are_found_at_once():
 # What is bet on.
 
 
-@pytest.mark.parametrize("memory", [None, 1, 3])
-def test_the_pair_of_each_token_is_that_of_the_models(memory):
-    rng, met = np.random.default_rng(1), set()
-    for size in (5, 300):
-        pool = drawn_pool(rng, size, 9)
-        target, drafter = hashed_pair(pool, vocabulary_of(size, ends=False), memory)
-        for length in (0, 1, 4, 60):
-            context, tokens = (tuple(rng.integers(size, size=n).tolist()) for n in (length, 7))
-            for i, pair in enumerate(pairs_along(context, tokens, 9, memory)):
-                whole = (*context, *tokens[:i])
-                met.add(pair)
-                assert (target.next_token(whole) == pool.p[pair]).all()
-                assert (drafter.next_token(list(whole)) == pool.q[pair]).all()
-                if memory and i >= memory:
-                    last = whole[len(whole) - memory :]
-                    assert (target.next_token((2, *last)) == pool.p[pair]).all()
-    assert len(met) == 9
-
-
 def test_a_short_memory_chooses_among_as_few_laws():
     """Of one token: five laws, so that texts of nearly certain targets repeat."""
     pool = drawn_pool(np.random.default_rng(1), 5, 40)
@@ -434,67 +408,36 @@ def test_places_of_text_tokens():
     assert found.pair.tolist() == list(pairs_along((3, 3), (3, 1, 5, 0), 42))
 
 
-@pytest.mark.parametrize("ragged", [False, True])
-def test_trees_have_the_laws_of_their_paths(ragged):
-    rng = np.random.default_rng(1)
-    pool = drawn_pool(rng, 6, 9)
-    tables = tables_of(pool, rng)
-    shape = TreeShape(6, (3, 2), 40)
-    stratum = Stratum("own", (shape,), kind=TreeShape, ways=(WITH,))
-    fixture = tree_fixture(stratum, shape, ragged=ragged)
-    start = rng.integers(9, size=40)
-    place = rng.integers(len(fixture.places), size=40)
-    batch = draw_trees(fixture, tables, start, place, rng)
-    tokens, _ = reference.verify_tree(*batch.arguments.values(), rng=rng)
-    found = tree_tokens(batch, tokens[:, :3], start, tables.child, 8, 5)
-    assert set(batch.lens.tolist()) == ({3, 9} if ragged else {9})
-    assert found.call.max() == 5 + 40 // 8 - 1
-    assert found.row.max() == 7
-    at = 0
-    for row in range(40):
-        node = -1
-        for position, token in enumerate(t for t in tokens[row] if t >= 0):
-            assert (pool.p[found.pair[at]] == batch.target_probs[row, node + 1]).all()
-            assert (found.token[at], found.position[at]) == (token, position)
-            at += 1
-            below = np.flatnonzero(
-                (batch.parents[row] == node) & (batch.draft_tokens[row] == token)
-            )
-            node = int(below[0]) if len(below) else node
-    assert at == len(found.token)
-
-
 # Shapes of one's own.
 
 
 @pytest.mark.deep
-def test_own_shapes_of_steps_are_judged():
-    when = type(ALL["step"].triggers[0])("own", "shape", lambda at: at.size == 21)
-    bug = next(one for one in ALL["step"].bugs if one.id == "residual-is-p")
-    sampler = ALL["step"].made(bug, when)
-    assert one_stratum("own-shape", sampler, "step").status == Status.NOT_APPLICABLE
-    found = check(sampler, contract="step", shapes=[(21, 2, 1)], only=["strata/own-shape"])
-    assert [result.id for result in found.failures] == ["strata/own-shape"]
-    clean = check(reference.step, contract="step", shapes=[(21, 2, 1)], only=["strata/own-shape"])
-    assert clean.results[0].message.startswith("V 21; context 3; lookahead 2: ")
-    assert clean.passed
-
-
-@pytest.mark.deep
-def test_own_shapes_of_trees_are_judged():
-    when = type(ALL["tree"].triggers[0])("own", "shape", lambda at: at.rows == 5)
-    bug = next(one for one in ALL["tree"].bugs if one.id == "residual-is-p")
-    sampler, only = ALL["tree"].made(bug, when), {"only": ["strata/own-shape"]}
-    found = check(sampler, contract="tree", shapes=[(21, 3, 5)], **only)
-    assert [result.id for result in found.failures] == ["strata/own-shape"]
-    options = {"shapes": [(21, 3, 5)], "dtypes": ["float32", "float64"], **only}
-    clean = check(exactly, contract="tree", **options)
-    assert clean.passed
-    start = "in float32, float64: V 21, siblings 2, depth 3, nodes 6, batch 5: "
-    assert clean.results[0].message.startswith(start)
-    assert {key.split(", ")[-1] for key in clean.results[0].evidence["by_shape"]} == {
-        "float32", "float64",
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("contract", "right", "shape", "dtypes", "tried"),
+    [
+        ("step", reference.step, (21, 2, 1), [], "V 21; context 3; lookahead 2: "),
+        (
+            "tree",
+            exactly,
+            (21, 3, 5),
+            ["float32", "float64"],
+            "in float32, float64: V 21, siblings 2, depth 3, nodes 6, batch 5: ",
+        ),
+    ],
+)
+def test_own_shapes_are_judged(contract, right, shape, dtypes, tried):
+    known = ALL[contract]
+    when = type(known.triggers[0])("own", "shape", lambda at: at.size == 21)
+    bug = next(one for one in known.bugs if one.id == "residual-is-p")
+    sampler = known.made(bug, when)
+    assert one_stratum("own-shape", sampler, contract).status == Status.NOT_APPLICABLE
+    found = one_stratum("own-shape", sampler, contract, shapes=[shape])
+    assert found.status == Status.FAILED
+    clean = one_stratum("own-shape", right, contract, shapes=[shape], dtypes=dtypes)
+    assert clean.status == Status.PASSED
+    assert clean.message.startswith(tried)
+    said = {key.split(", ")[-1] for key in clean.evidence["by_shape"]}
+    assert said == {*dtypes} or not dtypes
 
 
 class Caching:

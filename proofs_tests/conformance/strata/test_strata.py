@@ -15,12 +15,9 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
 from specref.conformance.strata import batches, calls, campaign
-from specref.conformance.strata.batches import drawn
-from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
     drawn_pool,
 )
-from specref.conformance.strata.shape import Shape
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.table import RAGGED
@@ -500,40 +497,6 @@ def test_padding_is_never_drawn():
     pool = drawn_pool(np.random.default_rng(1), 64, 6, padding=7)
     assert (pool.p[:, -7:] == 0).all()
     assert (pool.q[:, -7:] == 0).all()
-
-
-@pytest.mark.parametrize("ragged", [False, True])
-def test_batches_have_the_laws_of_their_pairs_and_traps_elsewhere(ragged):
-    pool = drawn_pool(np.random.default_rng(1), 9, 6)
-    batch = drawn(Shape(9, 3, 200), pool, np.random.default_rng(2), ragged=ragged)
-    assert set(batch.lens.tolist()) == ({0, 1, 2, 3} if ragged else {3})
-    for row in range(200):
-        for i in range(4):
-            if i <= batch.lens[row]:
-                assert (batch.target_probs[row, i] == pool.p[batch.place[row, i]]).all()
-            else:
-                assert batch.target_probs[row, i].tolist() == [0] * 8 + [1]
-        for i in range(3):
-            token = batch.draft_tokens[row, i]
-            if i < batch.lens[row]:
-                assert (batch.draft_probs[row, i] == pool.q[batch.place[row, i]]).all()
-                assert pool.q[batch.place[row, i], token] > 0
-            else:
-                assert token == -1
-
-
-def test_tokens_seen_before_are_as_probable_as_they_were():
-    pool = drawn_pool(np.random.default_rng(1), 6, 3)
-    rng, seen = np.random.default_rng(2), Seen(pool)
-    emitted = [set(), set(), set()]
-    for _ in range(4):
-        pair, token = rng.integers(3, size=20), rng.integers(6, size=20)
-        again, chance = seen.add(pair, token)
-        for i in range(20):
-            known = emitted[pair[i]]
-            assert again[i] == (token[i] in known)
-            assert chance[i] == pytest.approx(sum(pool.p[pair[i], x] for x in known))
-            known.add(token[i])
 
 
 def masks(id_):
