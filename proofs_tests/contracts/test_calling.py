@@ -4,13 +4,11 @@ import threading
 import time
 from collections import Counter
 from dataclasses import astuple
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from proofs_tests.helpers.bugs.verifiers import clean, from_coins
 from specref.algorithms import standard
@@ -27,7 +25,6 @@ from specref.contracts.sampling import (
     batch_sizes,
     call_of_models,
     read_tokens,
-    until_eos,
 )
 from specref.contracts.timeout import Deadline, HungError, user_code, within
 from specref.contracts.verify import (
@@ -39,7 +36,6 @@ from specref.contracts.verify import (
     sample_batch,
 )
 from specref.models import as_float
-from specref.proofs.exact import completed
 
 # A clean sampler fails a law test of this file with this probability, each.
 ALPHA = 1e-9
@@ -243,36 +239,6 @@ def test_rows_in_pairs_with_idle_ones_come_first_and_last() -> None:
     assert seen == [[True, False], [False, True]] * 12
 
 
-def test_what_follows_eos_is_taken_away() -> None:
-    eos = CHAIN_FIXTURES["eos"].eos
-    blocks = np.array([[0, eos, 2], [eos, eos, 1], [1, 0, eos], [1, -1, -1]])
-    cut = [[0, eos, -1], [eos, -1, -1], [1, 0, eos], [1, -1, -1]]
-    assert until_eos(CHAIN_FIXTURES["eos"], blocks).tolist() == cut
-    assert (until_eos(CHAIN_FIXTURES["wide"], blocks) == blocks).all()
-
-
-def texts_of(fixture: Fixture, tokens: int) -> dict[tuple[int, ...], Fraction]:
-    return completed({(): Fraction(1)}, fixture.target, fixture.places[0].context, tokens)
-
-
-@pytest.mark.parametrize("name", CHAIN_FIXTURES)
-def test_texts_of_a_clean_verifier_have_the_law_of_the_target(name: str) -> None:
-    # The campaign says so too; this is a test of the loop that does not use it.
-    fixture, tokens, trials = CHAIN_FIXTURES[name].only(1), 3, 6_000
-    sampler = Iterations(Verifier(clean, Capabilities()), fixture, tokens)
-    _, texts, _ = sampler(trials, np.random.default_rng(1))
-    counts = Counter(tuple(x for x in text if x >= 0) for text in texts.tolist())
-    law = {text: float(mass) for text, mass in texts_of(fixture, tokens).items() if mass}
-    assert set(counts) <= set(law)
-    frequent = [text for text in law if trials * law[text] >= 5]
-    seen = [*(counts[text] for text in frequent), 0]
-    mean = [*(trials * law[text] for text in frequent), 0]
-    seen[-1], mean[-1] = trials - sum(seen), trials - sum(mean)
-    if mean[-1] < 5:
-        seen[-2:], mean[-2:] = [sum(seen[-2:])], [sum(mean[-2:])]
-    assert stats.chisquare(seen, mean).pvalue > ALPHA
-
-
 def test_tokens_are_read_from_any_sequence() -> None:
     torch = pytest.importorskip("torch")
     fixture = CHAIN_FIXTURES["wide"]
@@ -332,16 +298,6 @@ def test_functions_of_models_get_what_they_take(way: Any) -> None:
         assert first == second
         assert first[2:] == ((1,), number)
         assert first[0] is fixture.target.vocabulary
-
-
-def test_a_step_of_the_reference_gives_blocks_of_every_place() -> None:
-    fixture = CHAIN_FIXTURES["eos"].drafted()
-    place, blocks, first = Steps(call_of_models(standard.step, fixture), fixture, 3)(
-        300, np.random.default_rng(1)
-    )
-    assert Counter(place.tolist()) == {0: 100, 1: 100, 2: 100}
-    assert (first == NO_TOKEN).all()
-    assert (blocks[place == 2][:, 2] == NO_TOKEN).all()
 
 
 def greedy_for_drafts(target, drafter, context, lookahead, *, chance):

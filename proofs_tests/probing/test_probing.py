@@ -21,7 +21,6 @@ import pytest
 
 from specref.adapters import reference
 from specref.algorithms.trees import topdown
-from specref.chance import Sampled
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import tree_place
 from specref.contracts.tree import TreeVerifier, as_verifier
@@ -40,7 +39,6 @@ from specref.zoo.parts.standard import speculative
 
 EXACT = 1e-6
 W = np.array([0.1, 0.2, 0.0, 0.3, 0.4])
-LAW = {(0,): 0.1, (1,): 0.2, (3,): 0.3, (4,): 0.4}
 BUGS = {
     "lenience-5-4": {"lenience": 1.25},
     "residual-is-p": {"residual_is_p": True},
@@ -256,22 +254,6 @@ def test_uniform_that_rejected_is_used_again():
     assert probed.total_variation > 0.01
 
 
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("name", ["inverted-ratio", "best-of-two", "bonus-plus-recovered"])
-def test_whole_steps_that_sample(name):
-    """The sampling reading of the same rules, drafts and all, against their enumeration."""
-    fixture, step = FIXTURES["c"], MUTANTS[name].step
-
-    def run():
-        chance = Sampled(np.random.default_rng())
-        return step(fixture.target, fixture.drafter, (), fixture.lookahead, chance)
-
-    probed = probe(run)
-    law = {block: float(weight) for block, weight in fixture.blocks(step).items()}
-    assert total_variation(probed.distribution, law) <= probed.error_bound <= EXACT
-    assert probed.way == "traced"
-
-
 # Coins as an argument.
 @capable(rule="standard", recovery="inverse")
 def by_inverse_cdf(target_probs, draft_probs, draft_tokens, *, coins, number=lambda u: u):
@@ -380,19 +362,6 @@ def test_transformers_is_lossless_to_rounding(transformers, name):
     assert {one.way for one in probed.by_drafts.values()} == {"traced"}
 
 
-@pytest.mark.deep
-def test_transformers_with_a_planted_bug(transformers):
-    def verify(target_probs, draft_probs, draft_tokens, *, rng):
-        stale = np.concatenate([target_probs[:, :-1], target_probs[:, -2:-1]], axis=1)
-        return transformers(stale, draft_probs, draft_tokens, rng=rng)
-
-    fixture, step = FIXTURES["c"], MUTANTS["bonus-wrong-row"].step
-    probed = probe_block(verify, fixture.target, fixture.drafter, (), fixture.lookahead)
-    law = {key: float(weight) for key, weight in fixture.output(step).items()}
-    assert total_variation(probed.output, law) <= EXACT
-    assert probed.total_variation > 0.01
-
-
 def test_transformers_accepts_an_impossible_draft_at_0(transformers):
     """`r <= p / q` holds for p = 0 where torch.rand_like gives exactly 0: 2^-24 of the time."""
     p, q = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]]), np.array([[0.5, 0.5, 0.0]])
@@ -404,41 +373,12 @@ def test_transformers_accepts_an_impossible_draft_at_0(transformers):
     assert math.isclose(sum(w for block, w in law.items() if block[0] == 0), 2**-24)
 
 
-@pytest.mark.deep
-def test_transformers_raises_where_rounding_alone_rejects(transformers):
-    """p nowhere above q, yet p / q below 1 by rounding: the residual is 0 / 0."""
-    found = [event for case in nearly_equal() for event in edge_events(transformers, *case)]
-    assert found
-    assert all(event.value == 1 - 2**-24 for event in found)
-    assert all("nan" in event.consequence for event in found)
-
-
-def nearly_equal():
-    """Laws of four tokens and the same moved in the 8th digit, the draft that loses most."""
-    rng = np.random.default_rng(5)
-    for _ in range(60):
-        p = rng.dirichlet(np.ones(4))
-        q = p * (1 + 3e-8 * rng.standard_normal(4))
-        p32, q32 = (softmax32(row) for row in (p, q / q.sum()))
-        if (p32 <= q32).all() and (p32 < q32).any():
-            yield np.stack([p, p]), (q / q.sum())[None], (int(np.argmin(p32 / q32)),)
-
-
-def softmax32(row):
-    return torch().from_numpy(row).log().float().softmax(-1).numpy()
-
-
 # Single draws.
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize(
-    "last",
-    [choice, multinomial, inverse, searchsorted, race, gumbel, gumbel_noise, scalar_gumbel,
-     torch_multinomial, exponential_, torch_gumbel, gumbel_softmax, categorical],
-)  # fmt: skip
+@pytest.mark.parametrize("last", [scalar_gumbel, gumbel_softmax])
 def test_one_draw(last):
-    rng = np.random.default_rng(1)
+    rng, law = np.random.default_rng(1), {(0,): 0.1, (1,): 0.2, (3,): 0.3, (4,): 0.4}
     probed = probe(lambda: (last(W.copy(), rng),))
-    assert total_variation(probed.distribution, LAW) <= probed.error_bound <= EXACT
+    assert total_variation(probed.distribution, law) <= probed.error_bound <= EXACT
 
 
 @pytest.mark.parametrize(
