@@ -20,21 +20,9 @@ from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, rows
-from specref.contracts.sampling import (
-    Steps,
-    batch_sizes,
-    call_of_models,
-    read_tokens,
-)
+from specref.contracts.sampling import Steps, batch_sizes, call_of_models, read_tokens
 from specref.contracts.timeout import Deadline, HungError, user_code, within
-from specref.contracts.verify import (
-    Alone,
-    Blocks,
-    IdlePairs,
-    Iterations,
-    draw_batch,
-    sample_batch,
-)
+from specref.contracts.verify import Alone, Blocks, IdlePairs, Iterations, draw_batch, sample_batch
 from specref.models import as_float
 
 # A clean sampler fails a law test of this file with this probability, each.

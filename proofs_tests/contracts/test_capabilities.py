@@ -37,12 +37,7 @@ def test_words_are_those_that_are_known(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "taken", "refused", "expected"),
     [
-        (
-            "batch",
-            [None, 1, 8_192, np.int64(3)],
-            [0, -1, 2.5, True],
-            "an integer >= 1, or None",
-        ),
+        ("batch", [None, 1, 8_192, np.int64(3)], [0, -1, 2.5, True], "an integer >= 1, or None"),
         ("tolerance", [0, 0.0, 0.999, np.float64(0.1)], [-1e-9, 1, "0"], "a number in [0, 1)"),
     ],
 )

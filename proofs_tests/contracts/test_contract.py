@@ -347,12 +347,7 @@ def by_generator(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, gene
 
 
 WAYS = (by_rng, by_coins, by_both, by_global, by_python, by_torch, by_generator)
-CLAIMS = (
-    {},
-    {"batch": 1},
-    {"batch": 5, "dtype": "float32"},
-    {"ragged": False, "one_hot": False},
-)
+CLAIMS = ({}, {"batch": 1}, {"batch": 5, "dtype": "float32"}, {"ragged": False, "one_hot": False})
 
 
 def even_only(verify: Callable[..., Any]) -> Callable[..., Any]:

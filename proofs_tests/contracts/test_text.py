@@ -247,9 +247,7 @@ def test_the_fingerprint_is_that_of_the_law() -> None:
     assert engine(right, law=None, drafter=None, plain=sampling()).fingerprint is None
 
 
-def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(
-    capfd: pytest.CaptureFixture,
-) -> None:
+def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(capfd: pytest.CaptureFixture) -> None:
     here = misbehaving()
     there = isolated(here, misbehaving)
     subject = Subject(there, Capabilities(), timeout=60.0)

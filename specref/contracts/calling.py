@@ -232,11 +232,7 @@ class Verifier:
             self.limits.spend(batch.sizes, time.perf_counter() - started)
 
     def _raised(
-        self,
-        error: BaseException,
-        batch: Batch,
-        rng: np.random.Generator,
-        coins: Coins | None,
+        self, error: BaseException, batch: Batch, rng: np.random.Generator, coins: Coins | None
     ) -> BrokenContractError:
         """What it means that user code raised in a call."""
         if is_memory(error) and self.is_large(batch):

@@ -65,10 +65,7 @@ class Probed:
 
 
 def probe(
-    function: Callable[[], Iterable[int]],
-    *,
-    max_paths: int = MAX_PATHS,
-    max_runs: int = MAX_RUNS,
+    function: Callable[[], Iterable[int]], *, max_paths: int = MAX_PATHS, max_runs: int = MAX_RUNS
 ) -> Probed:
     """The exact distribution of what a function returns, given its own randomness.
 

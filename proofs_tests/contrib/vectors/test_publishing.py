@@ -14,9 +14,7 @@ from specref.contrib.vectors.building import EDITIONS, Edition
 from specref.vectors import reading
 from specref.vectors.reading import load_cases
 
-PINNED = {
-    "1.0": (336, "26b928542aca20318659deeaf4796a1634cf28aa8708a7c710587bd7a9bc6c89"),
-}
+PINNED = {"1.0": (336, "26b928542aca20318659deeaf4796a1634cf28aa8708a7c710587bd7a9bc6c89")}
 
 
 @pytest.fixture

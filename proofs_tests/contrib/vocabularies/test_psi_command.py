@@ -29,11 +29,7 @@ def pieces(tmp_path: Path) -> str:
     """A byte-level tokenizer.json, in which ' ab' is 'Ġab'."""
     vocab = {"Ġ": 0, "a": 1, "b": 2, "ab": 3, "Ġa": 4, "<0x41>": 5}
     added = [{"id": 6, "content": "<s>", "special": True}]
-    state = {
-        "model": {"vocab": vocab},
-        "decoder": {"type": "ByteLevel"},
-        "added_tokens": added,
-    }
+    state = {"model": {"vocab": vocab}, "decoder": {"type": "ByteLevel"}, "added_tokens": added}
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps(state), encoding="utf-8")
     return str(file)

@@ -24,16 +24,7 @@ from specref.contrib.speed.speedup import (
 )
 from specref.distributions import Probability
 from specref.optional import PARTS
-from specref.report.forms import (
-    FRACTION,
-    WHOLE,
-    YES,
-    Reports,
-    form_of,
-    listed,
-    record,
-    said,
-)
+from specref.report.forms import FRACTION, WHOLE, YES, Reports, form_of, listed, record, said
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.palette import BLACK, BLUE, GREY, GRID, VERMILLION
@@ -155,7 +146,7 @@ REPORTS: Reports = {
             is_faster=said("Whether any lookahead is faster than none.", YES),
             rows=listed(form_of(SpeedRow)),
         ),
-    ),
+    )
 }
 
 

@@ -198,9 +198,7 @@ class Edition(NamedTuple):
 
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType(
-    {
-        "1.0": Edition(336, "26b928542aca20318659deeaf4796a1634cf28aa8708a7c710587bd7a9bc6c89"),
-    }
+    {"1.0": Edition(336, "26b928542aca20318659deeaf4796a1634cf28aa8708a7c710587bd7a9bc6c89")}
 )
 SPEC_VERSION = max(EDITIONS, key=lambda version: EDITIONS[version].ids)
 

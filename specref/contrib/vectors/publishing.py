@@ -97,9 +97,7 @@ def build_schema() -> Schema:
         schema_version={"const": SCHEMA_VERSION},
         spec_version={"type": "string", "pattern": r"^1\.[0-9]+$"},
         generator=record(
-            name=TEXT,
-            source=TEXT,
-            cases_sha256={"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            name=TEXT, source=TEXT, cases_sha256={"type": "string", "pattern": "^[0-9a-f]{64}$"}
         ),
         notes=table(note, "^[A-Z][A-Za-z]+$"),
         retired=table(TEXT, ID),

@@ -248,10 +248,7 @@ def _versioned(made_by: str) -> str:
 @click.command("vocabularies")
 @click.option("--markdown", metavar="FILE", help="Write the page for docs, or - for stdout.")
 @click.option(
-    "--only",
-    multiple=True,
-    type=click.Choice(SECTIONS),
-    help="Measure only these sections.",
+    "--only", multiple=True, type=click.Choice(SECTIONS), help="Measure only these sections."
 )
 @downloads_option
 def vocabularies_command(

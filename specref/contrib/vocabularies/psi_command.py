@@ -131,9 +131,7 @@ PSI = record(
     listed=said("Decompositions, those of long tokens first.", listed(IDS)),
     left_out=said("Decompositions that are not listed.", WHOLE),
 )
-REPORTS: Reports = {
-    "psi": ("specref psi TEXT", PSI),
-}
+REPORTS: Reports = {"psi": ("specref psi TEXT", PSI)}
 
 
 MOST_NODES = 500
