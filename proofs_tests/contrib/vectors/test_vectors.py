@@ -182,16 +182,6 @@ def test_files_are_small_and_laws_are_on_one_line():
         assert not re.search(r'\[[0-9" ./,]*\n[0-9" ./,]*\]', text)
 
 
-def test_an_undecided_case_is_refused(monkeypatch):
-    case = building.cases("standard")[0]
-    third = tuple([Fraction(1, 3)] * 3)
-    close = type(case.coins)((1 / 3,), 0.5, (1.0, 2.0, 3.0))
-    q = ((Fraction(1), Fraction(0), Fraction(0)),)
-    undecided = type(case)("x", "standard", "", (), (third, third), q, (0,), close)
-    with pytest.raises(ValueError, match="float64 does not decide it"):
-        building.build_case(undecided)
-
-
 @pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_files_fit_the_schema(name):
