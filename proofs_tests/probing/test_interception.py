@@ -1,4 +1,4 @@
-"""Interception acts where the judged sampler runs, and nowhere else: threads, asyncio, Dask.
+"""Interception acts where the judged sampler runs, and nowhere else: threads, asyncio.
 
 What a sampler keeps, where it hangs, and where it draws in threads of its own is said of it.
 """
@@ -122,19 +122,6 @@ def test_checks_in_asyncio() -> None:
         return [*await asyncio.gather(*tasks), quickly(from_globals, 2)]
 
     assert_clean(asyncio.run(several()))
-
-
-@pytest.mark.deep
-def test_checks_in_a_dask_worker() -> None:
-    distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
-    options = {"n_workers": 1, "threads_per_worker": 3, "processes": False}
-    with (
-        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        asked = [verify, from_globals, verify] * 2
-        futures = [client.submit(quickly, one, i, pure=False) for i, one in enumerate(asked)]
-        assert_clean(client.gather(futures))
 
 
 # What another thread sees while a run goes on.

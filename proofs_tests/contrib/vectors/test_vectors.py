@@ -25,9 +25,8 @@ from proofs_tests.helpers.vectors.oracle import (
     site_decision,
     texts,
 )
-from specref.contrib.vectors import building, deciding, flags
+from specref.contrib.vectors import flags
 from specref.contrib.vectors.building import PUBLISHED
-from specref.contrib.vectors.groups import StepCase
 from specref.contrib.vectors.notes import NOTES
 from specref.contrib.vectors.publishing import laid_out
 
@@ -118,22 +117,6 @@ def test_replays_decide_as_they_say():
             assert 0 < replay_weight(replay) <= blocks[tuple(replay["tokens"])], case["id"]
             for site in replay["sites"]:
                 assert site_decision(site) == site["choice"], (case["id"], site)
-
-
-def test_replays_are_the_likeliest_of_their_shape_and_of_every_shape():
-    for name in FILES:
-        for case in filter(lambda case: isinstance(case, StepCase), building.cases(name)):
-            best = {}
-            for path in deciding.paths(case):
-                best[path.shape] = max(best.get(path.shape, 0), path.weight)
-            (record,) = (one for one in STEPS if one["id"] == case.id)
-            given = {shape(one): Fraction(one["weight"]) for one in record["replays"]}
-            assert len(given) == len(record["replays"]) == min(len(best), 8), case.id
-            assert given.items() <= best.items(), case.id
-
-
-def shape(replay):
-    return tuple((site["site"], site["choice"] is True) for site in replay["sites"])
 
 
 def test_rationals_and_doubles_are_the_same_numbers():
