@@ -29,10 +29,10 @@ from specref.theory.greedy_block import accepted_prefixes, block_law
 from specref.theory.prefixes import length_law, survival, tokens_emitted
 from specref.verification.rules import prove
 from specref.zoo import total_variation_on
+from specref.zoo.entry import first_tokens, iterated
 from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture
-from specref.zoo.greedy_block import CONTROLS
+from specref.zoo.greedy_block import CONTROLS, PAIRS, greedy_iterate
 from specref.zoo.greedy_block import ENTRIES as MUTANTS
-from specref.zoo.parts.greedy_block import PAIRS, first_tokens, greedy_iterate, iterated
 
 F = Fraction
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")

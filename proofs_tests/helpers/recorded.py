@@ -40,7 +40,7 @@ from specref.report.machine import as_json
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 from specref.zoo import ALL
-from specref.zoo.parts.batch_loop import as_generate, batched
+from specref.zoo.batch_loops import as_generate, batched
 
 RECORD = Path(__file__).with_name("recorded.json")
 PASSING = {"at", "decision", "explanation"}

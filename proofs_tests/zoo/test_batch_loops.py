@@ -14,8 +14,8 @@ from specref.models import Model, hashed_model
 from specref.proofs.batches import is_jointly_lossless
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import Entry
-from specref.zoo.batch_loops import CONTROLS, ENTRIES
-from specref.zoo.parts.batch_loop import NEUTRAL, GenerateBatch, Setting, batched
+from specref.zoo.batch_loops import CONTROLS, ENTRIES, NEUTRAL, batched
+from specref.zoo.entry import GenerateBatch, Setting
 
 JointLaw = Mapping[tuple[Tokens, ...], Probability]
 HALF, ROUNDING = Fraction(1, 2), 1e-12

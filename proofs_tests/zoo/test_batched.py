@@ -24,15 +24,15 @@ from specref.coins import Coins
 from specref.distributions import Probability, residual
 from specref.models import Model, hashed_model
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo import ALL, CONTROLS, MUTANTS, Entry, batched, coins, speculative
+from specref.zoo import ALL, CONTROLS, MUTANTS, Entry, batched, speculative
 from specref.zoo.batched import BATCHES, EVERY
 from specref.zoo.parts.batched import as_verifier
 
 F = Fraction
 V, K, CALLS = 4, 2, 1_500
 CLEAN = verifier()
-BAD = {entry.id: entry for entry in (*batched.ENTRIES, *coins.ENTRIES)}
-GOOD = {entry.id: entry for entry in coins.CONTROLS}
+BAD = {entry.id: entry for entry in (*batched.ENTRIES, *batched.OF_COINS)}
+GOOD = {entry.id: entry for entry in batched.CONTROLS}
 TAKES_COINS = {
     name: entry
     for name, entry in {**BAD, **GOOD}.items()

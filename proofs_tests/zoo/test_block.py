@@ -5,11 +5,10 @@ import pytest
 from specref.algorithms import block, block_slrs, slrs, standard
 from specref.distributions import total_variation
 from specref.zoo import ALL
+from specref.zoo.block import block_step, products_of_uniforms
 from specref.zoo.fixtures import BLOCK_PAIRS as FIXTURES
 from specref.zoo.fixtures import BLOCK_TEXTS, BLOCK_TOKENS
-from specref.zoo.parts.block import block_step, products_of_uniforms
 
-IRRATIONAL = "block-product-of-uniforms"
 CLEAN = {**dict.fromkeys(BLOCK_TOKENS, block.step), **dict.fromkeys(BLOCK_TEXTS, block_slrs.step)}
 TOKEN_RULE = {
     **dict.fromkeys(BLOCK_TOKENS, standard.step),
@@ -75,18 +74,3 @@ def test_symptoms_are_what_they_are_said_to_be(mutants, name, below):
     for mutant in mutants:
         length = expected_length(ALL[mutant].step, fixture)
         assert length < bound if below else length > bound
-
-
-def test_pinned_distances_of_the_survey():
-    """Computed once by an independent program, over three tokens after two drafts."""
-    pins = {
-        "block-tokenwise-residual": ("0", "1/24"),
-        "block-stops-at-first": ("1/3", "1/9"),
-        "block-uncapped-at-the-end": ("1/9", "1/18"),
-        "block-greedy-without-its-target": ("1/9", "5/84"),
-    }
-    for mutant, (coin, c) in pins.items():
-        distances = ALL[mutant].distances
-        assert (str(distances["coin"]), str(distances["c"])) == (coin, c)
-    product = ALL[IRRATIONAL].distances["c"]
-    assert product == pytest.approx(0.1684297688761877, abs=1e-12)

@@ -29,7 +29,7 @@ from specref.zoo import (
     speculative,
     total_variation_on,
 )
-from specref.zoo.parts.by_token import TLI, UNION, Submission, each, submitted
+from specref.zoo.by_token import TLI, UNION
 from specref.zoo.parts.standard import verified
 from specref.zoo.sampling_parameters import (
     NEUTRAL,
@@ -40,6 +40,7 @@ from specref.zoo.sampling_parameters import (
     with_parameters,
 )
 from specref.zoo.slem import matched
+from specref.zoo.slrs import Submission, each, submitted
 
 F = Fraction
 BY_RULE = ("standard", "union", "tli", "slem", "slrs")

@@ -11,7 +11,7 @@ from specref.chance import Chance, Exact, enumerate_paths, exact_distribution
 from specref.models import iid_model
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import ALL, TEXTS, Entry, ExactFixture, law_on, total_variation_on
-from specref.zoo.parts.loop import Reseeded, looped
+from specref.zoo.loops import Reseeded, looped
 
 F = Fraction
 LOOPS = {id_: entry for id_, entry in ALL.items() if entry.generate}

@@ -66,7 +66,7 @@ def prefix_variation(step: Step, fixture: ExactFixture, count: int) -> Probabili
 
 def test_ids_are_unique_and_kebab_case() -> None:
     files = [import_module(file.name) for file in walk_packages(zoo.__path__, "specref.zoo.")]
-    kinds = ("ENTRIES", "CONTROLS")
+    kinds = ("ENTRIES", "CONTROLS", "RAGGED", "OF_COINS")
     listed = [entry.id for file in files for kind in kinds for entry in getattr(file, kind, ())]
     assert max(Counter(listed).values()) == 1
     assert set(listed) == zoo.ALL.keys()

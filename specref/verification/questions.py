@@ -19,10 +19,9 @@ from specref.distributions import Probabilities, Probability
 from specref.models import Model
 from specref.proofs.everywhere.slices import Plain
 from specref.vocabulary import Tokens
-from specref.zoo import ALL
+from specref.zoo import ALL, block
 from specref.zoo.entry import Entry
 from specref.zoo.fixtures import ExactFixture
-from specref.zoo.parts import block
 from specref.zoo.parts.standard import argmax, speculative
 from specref.zoo.sampling_parameters import warped
 

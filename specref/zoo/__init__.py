@@ -15,19 +15,16 @@ from specref.zoo import (
     batched,
     block,
     by_token,
-    coins,
     companion,
     contract,
     figures,
     greedy_block,
     loops,
     ngrams,
-    ragged,
     sampling_parameters,
     siblings,
     slem,
     slrs,
-    text_controls,
     trees,
     verifier_operators,
 )
@@ -39,9 +36,8 @@ from specref.zoo.fixtures import (
     TOKEN_FIXTURES,
     ExactFixture,
 )
-from specref.zoo.parts import greedy_block as greedy_parts
+from specref.zoo.loops import TEXTS
 from specref.zoo.parts import siblings as sibling_parts
-from specref.zoo.parts.loop import TEXTS
 from specref.zoo.parts.standard import speculative
 from specref.zoo.sampling_parameters import WARPED_FIXTURES
 from specref.zoo.standard import (
@@ -90,17 +86,18 @@ ALL: Mapping[str, Entry] = _by_id(
     sampling_parameters.ENTRIES,
     OPERATORS.values(),
     by_token.CONTROLS,
-    text_controls.ENTRIES,
+    slem.CONTROLS,
+    slrs.CONTROLS,
     sampling_parameters.CONTROLS,
     loops.ENTRIES,
     loops.CONTROLS,
     batch_loops.ENTRIES,
     batch_loops.CONTROLS,
     batched.ENTRIES,
-    ragged.ENTRIES,
-    coins.ENTRIES,
+    contract.RAGGED,
+    batched.OF_COINS,
     contract.ENTRIES,
-    coins.CONTROLS,
+    batched.CONTROLS,
     figures.ENTRIES,
     block.ENTRIES,
     block.CONTROLS,
@@ -119,7 +116,7 @@ FIXTURES_OF: Mapping[str, Mapping[str, ExactFixture]] = {
     **dict.fromkeys(("union", "tli"), TOKEN_FIXTURES),
     **dict.fromkeys(("slem", "slrs"), TEXT_FIXTURES),
     **dict.fromkeys(("block", "block-slrs"), BLOCK_PAIRS),
-    "greedy-block": greedy_parts.PAIRS,
+    "greedy-block": greedy_block.PAIRS,
     **dict.fromkeys(
         ("recursive-rejection", "matching", "k-seq", "top-drafts", "topdown", "traversal"),
         sibling_parts.PAIRS,

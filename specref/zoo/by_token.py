@@ -1,18 +1,138 @@
 """Mutants and controls of union and TLI: tokens and rows of two vocabularies that do not fit."""
 
-from dataclasses import replace
-from functools import lru_cache
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TypeAlias, cast
 
 from specref.algorithms import union
+from specref.algorithms.decoding import Step
+from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, relabel
 from specref.models import Model
-from specref.vocabulary import Tokens, intersection
+from specref.vocabulary import Tokens, Vocabulary, intersection
 from specref.zoo.entry import Entry
-from specref.zoo.parts.by_token import TLI, UNION, Drafted, guarded, mapped
-from specref.zoo.parts.standard import Position, one_hot, residual_or_p, verified
+from specref.zoo.parts.standard import (
+    Position,
+    one_hot,
+    ratio,
+    residual_or_p,
+    verified,
+)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Two vocabularies, and the tokens they share."""
+
+    target: Vocabulary
+    drafter: Vocabulary
+
+    @property
+    def shared(self) -> Mapping[int, int]:
+        """{drafter id: target id}."""
+        return intersection(self.target, self.drafter)
+
+    def moved(self, q: Probabilities) -> Probabilities:
+        """The row in target ids; what the target lacks is left out."""
+        return relabel(q, self.shared, len(self.target))
+
+    def unmoved(self, q: Probabilities) -> Probabilities:
+        """The row with drafter ids taken for target ids, cut or filled with 0."""
+        ids = range(min(len(self.target), len(self.drafter)))
+        return relabel(q, dict(zip(ids, ids, strict=True)), len(self.target))
+
+    def restricted(self, q: Probabilities) -> Probabilities:
+        """The row in drafter ids, 0 for what the target lacks."""
+        return relabel(q, {token: token for token in self.shared}, len(q))
+
+
+Read: TypeAlias = Callable[[Model, Model, Tokens], Tokens | None]
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """One draft in the drafter's ids: the token, the row it was drawn from, the drafter's row."""
+
+    dictionary: Dictionary
+    token: int
+    q: Probabilities
+    row: Probabilities
+
+    @property
+    def target_id(self) -> int | None:
+        """The token in target ids, None if T lacks it."""
+        return self.dictionary.shared.get(self.token)
+
+
+def mapped(drafted: Drafted) -> Draft:
+    """Token and row in target ids, None for a token outside T."""
+    return Draft(drafted.target_id, drafted.dictionary.moved(drafted.q))
+
+
+def whole(dictionary: Dictionary, q: Probabilities) -> Probabilities | None:
+    """The row to draw from in union: q itself."""
+    return q
+
+
+def confined(dictionary: Dictionary, q: Probabilities) -> Probabilities | None:
+    """The row to draw from in TLI: q restricted to shared tokens, and renormalised."""
+    shared = dictionary.restricted(q)
+    return normalise(shared) if shared.any() else None
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """The drafting of union or TLI, replaceable part by part; a rule for `verified`.
+
+    * `confine`: (dictionary, q) -> the row to draw from, or None to draft nothing; in drafter ids.
+    * `translate`: Drafted -> what the verifier is given.
+    * `read`: (target, drafter, context) -> the context in drafter ids, or None.
+    * `remember`: Drafted -> the token that the drafter's context grows by.
+    * `stop`: Drafted -> whether nothing is drafted after it.
+    """
+
+    confine: Callable[[Dictionary, Probabilities], Probabilities | None]
+    translate: Callable[[Drafted], Draft] = mapped
+    read: Read = union.read
+    remember: Callable[[Drafted], int] = lambda drafted: drafted.token
+    stop: Callable[[Drafted], bool] = lambda drafted: False
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> list[Draft]:
+        """Draft until `lookahead`, EOS, a token outside T, or no row to draw from."""
+        dictionary = Dictionary(target.vocabulary, drafter.vocabulary)
+        drafts: list[Draft] = []
+        seen = self.read(target, drafter, context)
+        for i in positions(0 if seen is None else lookahead):
+            row = drafter.next_token(cast(Tokens, seen))
+            q = self.confine(dictionary, row)
+            if q is None:
+                break
+            drafted = Drafted(dictionary, chance.draw(q, f"draft[{i}]"), q, row)
+            drafts.append(self.translate(drafted))
+            if drafts[-1].token is None or drafter.vocabulary.ends((drafted.token,)):
+                break
+            if self.stop(drafted):
+                break
+            seen = (*cast(Tokens, seen), self.remember(drafted))
+        return drafts
+
+
+UNION = Drafting(whole)
+TLI = Drafting(confined)
+
+
+def guarded(drafting: Drafting) -> Step:
+    """A verification that survives a row in which the drafted token is impossible."""
+    return verified(
+        drafting,
+        accept=lambda at: ratio(at.px, at.qx),
+        recover=lambda at: residual_or_p(at.p, at.q),
+    )
 
 
 def reordered(drafted: Drafted) -> Draft:
@@ -119,184 +239,155 @@ def pruned_index(drafted: Drafted) -> int:
 SAME_WORDS = frozenset({"permuted"})
 ALL_SHARED = "Every token of permuted is shared."
 
+of_union = partial(Entry, stage="vocabulary", rule="union")
+of_tli = partial(Entry, stage="vocabulary", rule="tli")
 ENTRIES = (
-    Entry(
+    of_tli(
         "tli-q-permuted",
-        "vocabulary",
         formula="x ~ q', declared q'(pi x): columns in one order of the shared tokens, written in "
         "another",
         symptom="Acceptance above the sum of min(p, q'); the output drifts to the draft model's.",
         hint="Index the pruned columns by the map that the pruned head was built with.",
         step=guarded(replace(TLI, translate=reordered)),
-        rule="tli",
         cites=("huggingface/transformers#36695",),
     ),
-    Entry(
+    of_tli(
         "tli-q-not-renormalised",
-        "vocabulary",
         formula="x ~ q', declared q restricted to shared tokens, which sums to Z < 1",
         symptom="Drafts pass 1 / Z times too often.",
         hint="Divide the restricted row by its sum before both the draw and the test.",
         step=guarded(
             replace(TLI, translate=lambda d: Draft(d.target_id, d.dictionary.moved(d.row)))
         ),
-        rule="tli",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_union(
         "draft-ids-unmapped",
-        "vocabulary",
         formula="x is sent in draft ids, q in target ids",
         symptom="The text is another than the draft model wrote; ids outside T crash.",
         hint="Map the token where the row is mapped.",
         step=guarded(replace(UNION, translate=unmapped_token)),
-        rule="union",
         cites=("ggml-org/llama.cpp#17480",),
     ),
-    Entry(
+    of_union(
         "q-left-in-draft-ids",
-        "vocabulary",
         formula="x is sent in target ids, q in draft ids",
         symptom="Acceptance collapses, and what is accepted is arbitrary.",
         hint="Scatter q into target ids with the same table that maps the token.",
         step=guarded(
             replace(UNION, translate=lambda d: Draft(d.target_id, d.dictionary.unmoved(d.q)))
         ),
-        rule="union",
         cites=("vllm-project/vllm-ascend#16166",),
     ),
-    Entry(
+    of_union(
         "oov-draft-dropped",
-        "vocabulary",
         formula="a draft outside T is forgotten, and its position gets a bonus token ~ p",
         symptom="Shared tokens come out too often: the unshared draft took nothing from p.",
         hint="Treat a draft outside T as rejected: draw from norm((p - q)+).",
         step=verified(without_unknown),
-        rule="union",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_union(
         "oov-draft-to-zero",
-        "vocabulary",
         formula="a draft outside T is sent as token 0, q(0) without that mass",
         symptom="Token 0, often <unk>, comes out too often.",
         hint="Add the mass of every token that is sent as 0 to q(0), or send none.",
         step=guarded(replace(UNION, translate=unknown_as_zero)),
-        rule="union",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_union(
         "union-q-renormalised",
-        "vocabulary",
         formula="x ~ q, declared q restricted to T and renormalised, though x may be outside T",
         symptom="Shared drafts pass too rarely, and the residual lacks their mass.",
         hint="Renormalise only if nothing outside T can be drawn, as TLI does.",
         step=guarded(replace(UNION, translate=renormalised)),
-        rule="union",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_union(
         "residual-on-shared-tokens",
-        "vocabulary",
         formula="recovered token ~ norm((p - q)+ on T and D)",
         symptom="Tokens that only the target has come out as bonus tokens alone.",
         hint="Subtract on all of T: what the draft model lacks has q = 0 and stays whole.",
         step=verified(union.draft, recover=lambda at: on_shared(at, residual_or_p(at.p, at.q))),
-        rule="union",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_tli(
         "bonus-on-shared-tokens",
-        "vocabulary",
         formula="bonus token ~ norm(p on T and D)",
         symptom="Exact until every draft is accepted; then target-only tokens are missing.",
         hint="Prune the draft model's head, never the target's row.",
         step=verified(TLI, bonus=lambda at: on_shared(at, at.p)),
-        rule="tli",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_tli(
         "target-pruned",
-        "vocabulary",
         formula="p restricted to T and D, and renormalised, in every row",
         symptom="Tokens that only the target has never come out.",
         hint="Prune the draft model's head, never the target's row.",
         step=lambda target, drafter, *others: verified(TLI)(
             pruned(target, drafter), drafter, *others
         ),
-        rule="tli",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
-    Entry(
+    of_tli(
         "tli-residual-of-raw-q",
-        "vocabulary",
         formula="x ~ q', tested with q', then residual (p - q)+ with q not renormalised",
         symptom="Acceptance is exact; recovered tokens are too often ones the draft model likes.",
         hint="Subtract the row that was tested with.",
         step=verified(TLI, recover=lambda at: residual_or_p(at.p, raw_row(at))),
-        rule="tli",
         blind=SAME_WORDS,
         note=ALL_SHARED,
     ),
 )
 CONTROLS = (
-    Entry(
+    of_tli(
         "tli-draft-probs-dropped",
-        "vocabulary",
         formula="x ~ q', declared one-hot(x)",
         symptom="The declared distribution is not the one that was drawn from; acceptance is "
         "only p(x).",
         hint="For each x alone the distribution is p, so it is p for any x independent of the "
         "random numbers.",
         step=verified(replace(TLI, translate=as_one_hot)),
-        rule="tli",
         cites=("vllm-project/vllm#38174",),
         lossless=True,
     ),
-    Entry(
+    of_tli(
         "tli-unshared-submits-nothing",
-        "vocabulary",
         formula="x ~ q, submitted if shared, declared q on T and D without renormalisation",
         symptom="Looks like tli-q-not-renormalised: the declared row sums to Z < 1.",
         hint="x has exactly that sub-distribution; the missing mass is the chance of nothing.",
         step=verified(UNION),
-        rule="tli",
         lossless=True,
     ),
-    Entry(
+    of_tli(
         "tli-context-in-pruned-ids",
-        "vocabulary",
         formula="the draft model's context holds positions among the shared tokens instead of ids",
         symptom="A draft model that is the target under other ids accepts only half its drafts.",
         hint="q is arbitrary as long as it is the distribution of x; only the target's context "
         "matters.",
         step=verified(replace(TLI, remember=pruned_index)),
-        rule="tli",
         cites=("huggingface/transformers#36695",),
         lossless=True,
     ),
-    Entry(
+    of_union(
         "unrelated-token-ends-draft",
-        "vocabulary",
         formula="drafting stops after a token whose draft id is that of the target's EOS",
         symptom="Drafts end in the middle of a sentence.",
         hint="The token that ends the draft is submitted with its distribution, like any other.",
         step=verified(
             replace(UNION, stop=lambda d: d.dictionary.target.ends((d.token,))),
         ),
-        rule="union",
         lossless=True,
     ),
-    Entry(
+    of_union(
         "ids-taken-for-target-ids",
-        "vocabulary",
         formula="x and q both left in draft ids",
         symptom="Looks like draft-ids-unmapped: the text is another than the draft model wrote.",
         hint="Row and token agree, so x has the declared distribution; only acceptance is "
@@ -306,40 +397,33 @@ CONTROLS = (
         step=verified(
             replace(UNION, translate=unmapped), verify=lambda v: v.until_eos(v.block(v.prefix()))
         ),
-        rule="union",
         lossless=True,
     ),
-    Entry(
+    of_union(
         "oov-draft-to-zero-declared",
-        "vocabulary",
         formula="a draft outside T is sent as token 0, and q(0) has that mass",
         symptom="Looks like oov-draft-to-zero.",
         hint="The declared row is the distribution of the token that is sent.",
         step=verified(replace(UNION, translate=unknown_as_zero_declared)),
-        rule="union",
         lossless=True,
     ),
-    Entry(
+    of_union(
         "oov-context-to-zero",
-        "vocabulary",
         formula="context tokens that the draft model lacks become its token 0",
         symptom="The draft model reads a text that nobody wrote.",
         hint="q is arbitrary as long as it is the distribution of x; only the target's context "
         "matters.",
         step=verified(replace(UNION, read=unread_as_zero)),
-        rule="union",
         cites=("vllm-project/vllm#38174",),
         lossless=True,
     ),
-    Entry(
+    of_union(
         "drafter-context-truncated",
-        "vocabulary",
         formula="q(. | last token of the context, drafts)",
         symptom="Acceptance decays: the draft model forgets the text.",
         hint="q is arbitrary as long as it is the distribution of x; only the target's context "
         "matters.",
         step=verified(replace(UNION, read=latest)),
-        rule="union",
         cites=("vllm-project/vllm#38174",),
         lossless=True,
     ),

@@ -122,11 +122,11 @@ def room_left(rates: BatchRates) -> list[int]:
     return [int(not any(sure[:r] + sure[r + 1 :])) for r in range(len(sure))]
 
 
+of_companion = partial(Entry, rule="companion")
 ENTRIES = (
-    Entry(
+    of_companion(
         "companion-judges-the-draft",
         "length",
-        rule="companion",
         formula="v from a_k(S_k, A_k), A_k = min(1, c_k / q_k)(x_k); token v ~ p_v",
         symptom="Tokens that the companion finds unlikely come out too rarely.",
         hint="Estimate from S_k alone, or reject unverified drafts: (p - q [passes])+.",
@@ -144,10 +144,9 @@ ENTRIES = (
         distances=exactly(**{"an unlikely draft": "1/4"}),
         note="Exact if target or draft model is greedy.",
     ),
-    Entry(
+    of_companion(
         "companion-looks-past-the-draft",
         "length",
-        rule="companion",
         formula="v = argmax goodput(a_1, …, a_n), a_k from S_k(x_<k): v >= k sees x_k",
         symptom="Drafts that promise well for what follows come out too often.",
         hint="Stop at the first decline, or fix the number of drafts beforehand.",
@@ -165,10 +164,9 @@ ENTRIES = (
         distances=exactly(**{"a promising draft": "3/20"}),
         note="With `greedy_length` as the length it is lossless for all latencies.",
     ),
-    Entry(
+    of_companion(
         "companion-steps-back-among-equals",
         "length",
-        rule="companion",
         formula="walk until goodput declines, v = the first position with the last value",
         symptom="Only where two goodputs are equal: as looking past the draft.",
         hint="Let a tie end the walk, or keep what it passed.",
@@ -185,10 +183,9 @@ ENTRIES = (
         distances=exactly(**{"equal goodputs": "1/4"}),
         note="Whether draft 0 stays depends on draft 1's estimate, a function of draft 0.",
     ),
-    Entry(
+    of_companion(
         "batch-drafts-compete",
         "batch",
-        rule="companion",
         formula="the K drafts of the batch with the greatest products of A_k(x_k)",
         symptom="Tokens that the companion finds unlikely come out too rarely.",
         hint="Let S_k compete, which is known before x_k is drawn.",
@@ -205,10 +202,9 @@ ENTRIES = (
         ),
         distances=exactly(**{"one draft for two": "1/8"}),
     ),
-    Entry(
+    of_companion(
         "batch-makes-room",
         "batch",
-        rule="companion",
         formula="v_r = 1 iff no other request drafted x with A(x) = 1",
         symptom="Each request is exact, but their outputs are not independent.",
         hint="Draw a draft after its place is decided, from what is drawn by then.",

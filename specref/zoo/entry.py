@@ -7,17 +7,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from specref.algorithms.greedy_block import Modifications
 from specref.algorithms.trees.topdown import Verify as VerifyTree
 from specref.batched import Verify
-from specref.chance import exact_distribution
+from specref.chance import Chance, exact_distribution
 from specref.distributions import Probability, total_variation
-from specref.laws import Law
+from specref.laws import Law, first_tokens_carrying
+from specref.models import Model
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo.fixtures import ExactFixture
-from specref.zoo.parts.batch_loop import GenerateBatch
-from specref.zoo.parts.greedy_block import Iterate, first_tokens
-from specref.zoo.parts.loop import Generate
 
 Stage: TypeAlias = Literal[
     "draft",
@@ -50,6 +49,15 @@ PLACES: Mapping[Stage, str] = MappingProxyType(
     }
 )
 """{stage: where in an iteration an entry departs from its rule}, in the order of an iteration."""
+Generate: TypeAlias = Callable[[Model, Model, Tokens, int, int, Chance], Tokens]
+Setting: TypeAlias = tuple[Probability, Probability]
+"""A temperature, and the mass of top-p."""
+GenerateBatch: TypeAlias = Callable[..., tuple[Tokens, ...]]
+"""(target, drafter, contexts, lookahead, tokens, chance, settings of rows) -> texts."""
+Case: TypeAlias = tuple[Model, Model, Tokens, int]
+Iterated: TypeAlias = tuple[Tokens, Modifications]
+Blocks: TypeAlias = dict[Iterated, Probability]
+Iterate: TypeAlias = Callable[[Model, Model, Tokens, int, Chance, Modifications], Iterated]
 Figure: TypeAlias = Callable[[Sequence[Iteration]], Any]
 
 
@@ -101,7 +109,7 @@ class Entry:
     generate : callable, optional
         `(target, drafter, context, lookahead, tokens, chance)` -> at most `tokens` token ids.
     generate_batch : callable, optional
-        As `parts.batch_loop.GenerateBatch`.
+        As `GenerateBatch`.
     iterate : callable, optional
         As `greedy_block.iterate`.
     batch_step : callable, optional
@@ -177,6 +185,30 @@ def law_on(entry: Entry, fixture: ExactFixture) -> Law:
     generate, pair = entry.generate, (fixture.target, fixture.drafter, fixture.context)
     wanted = fixture.lookahead, fixture.length
     return exact_distribution(lambda chance: generate(*pair, *wanted, chance))
+
+
+def first_tokens(iterate: Iterate, fixture: ExactFixture) -> Law:
+    """The law of the first `fixture.length` tokens of a loop, or up to EOS.
+
+    Iterations meet in the tokens so far and in what is carried: paths that share both are merged.
+
+    >>> from specref.zoo.greedy_block import PAIRS
+    >>> coin = PAIRS["coin"]
+    >>> first_tokens(greedy_block.iterate, coin) == coin.continued()
+    True
+    """
+
+    def after(text: Tokens, carried: Modifications) -> Blocks:
+        case = fixture.target, fixture.drafter, (*fixture.context, *text), fixture.lookahead
+        return iterated(iterate, case, carried)
+
+    start: Modifications = ()
+    return first_tokens_carrying(after, fixture.target.vocabulary, fixture.length, start)
+
+
+def iterated(iterate: Iterate, case: Case, carried: Modifications = ()) -> Blocks:
+    """The joint law of an iteration's block and the modifications carried after it."""
+    return exact_distribution(lambda chance: iterate(*case, chance, carried))
 
 
 def total_variation_on(entry: Entry, fixture: ExactFixture) -> Probability:

@@ -6,6 +6,7 @@ many lossy samplers: a higher figure is a symptom, never evidence.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 from specref.theory.metrics import (
     Iteration,
@@ -58,10 +59,10 @@ def swallowed(log: Log) -> tuple[Fraction, ...]:
     return acceptance_at_positions(log) if all(i.drafted for i in log) else ()
 
 
+of_figures = partial(Entry, stage="reporting")
 ENTRIES = (
-    Entry(
+    of_figures(
         "counts-accepts-after-rejection",
-        "reporting",
         rule="acceptance_rate",
         formula="accepted = all verdicts that are yes",
         symptom="Acceptance is too high, most of all at late positions.",
@@ -69,9 +70,8 @@ ENTRIES = (
         figure=lambda log: share(sum(sum(i.verdicts) for i in log), drafts(log)),
         cites=("vllm-project/vllm#2658", "flashinfer-ai/flashinfer#450"),
     ),
-    Entry(
+    of_figures(
         "counts-bonus-as-accepted",
-        "reporting",
         rule="mean_accepted_length",
         formula="accepted tokens = emitted tokens, residual or bonus token included",
         symptom="The number of accepted tokens is too high by about one.",
@@ -79,9 +79,8 @@ ENTRIES = (
         figure=tokens_per_iteration,
         cites=("vllm-project/vllm#17908", "SafeAILab/EAGLE#132", "SafeAILab/EAGLE#195"),
     ),
-    Entry(
+    of_figures(
         "length-without-last-token",
-        "reporting",
         rule="tokens_per_iteration",
         formula="tokens per iteration = accepted drafts per iteration",
         symptom="The speed-up is underrated by one token per target evaluation.",
@@ -89,9 +88,8 @@ ENTRIES = (
         figure=mean_accepted_length,
         cites=("ROCm/ATOM#1948",),
     ),
-    Entry(
+    of_figures(
         "rate-of-emitted-tokens",
-        "reporting",
         rule="acceptance_rate",
         formula="emitted tokens / submitted drafts",
         symptom="Rates above 1.",
@@ -99,9 +97,8 @@ ENTRIES = (
         figure=lambda log: share(sum(i.emitted for i in log), drafts(log)),
         cites=("sgl-project/sglang#11572",),
     ),
-    Entry(
+    of_figures(
         "counts-tokens-after-eos",
-        "reporting",
         rule="acceptance_rate",
         formula="accepted = verdicts before the first no, also those after an accepted EOS",
         symptom="The last iteration of a text accepts more than it emits.",
@@ -109,9 +106,8 @@ ENTRIES = (
         figure=lambda log: share(sum(i.prefix for i in log), drafts(log)),
         cites=("vllm-project/vllm#56101", "vllm-project/vllm#56137"),
     ),
-    Entry(
+    of_figures(
         "mean-of-request-rates",
-        "reporting",
         rule="acceptance_rate",
         formula="mean over requests of accepted / drafted, instead of the pooled ratio",
         symptom="Short requests weigh as much as long ones; comparisons can change their sign.",
@@ -119,18 +115,16 @@ ENTRIES = (
         figure=mean_of_requests,
         cites=("vllm-project/vllm#42508",),
     ),
-    Entry(
+    of_figures(
         "counts-drafted-as-accepted",
-        "reporting",
         rule="acceptance_rate",
         formula="accepted = drafted wherever the first draft was accepted",
         symptom="Acceptance is nearly the rate of the first position.",
         hint="Count verdicts, not drafts.",
         figure=lambda log: share(sum(i.drafted for i in log if i.accepted), drafts(log)),
     ),
-    Entry(
+    of_figures(
         "denominator-is-lookahead",
-        "reporting",
         rule="acceptance_rate",
         formula="accepted / (configured lookahead x iterations)",
         symptom="Acceptance is too low where drafts stop early.",
@@ -138,9 +132,8 @@ ENTRIES = (
         figure=lambda log: share(sum(i.accepted for i in log), longest(log) * len(log)),
         cites=("NVIDIA/TensorRT-LLM#14724", "sgl-project/sglang#13212"),
     ),
-    Entry(
+    of_figures(
         "drafted-one-too-many",
-        "reporting",
         rule="acceptance_rate",
         formula="accepted / (drafted + 1 per iteration)",
         symptom="A perfect draft model has n / (n + 1).",
@@ -148,9 +141,8 @@ ENTRIES = (
         figure=lambda log: share(sum(i.accepted for i in log), drafts(log) + len(log)),
         cites=("lightseekorg/tokenspeed#1443",),
     ),
-    Entry(
+    of_figures(
         "only-rank-0",
-        "reporting",
         rule="acceptance_rate",
         formula="the log of rank 0 alone",
         symptom="The figure of one replica stands for all.",
@@ -158,9 +150,8 @@ ENTRIES = (
         figure=lambda log: acceptance_rate([i for i in log if i.rank == 0]),
         cites=("sgl-project/sglang#34743",),
     ),
-    Entry(
+    of_figures(
         "accepted-is-emitted-minus-one",
-        "reporting",
         rule="mean_accepted_length",
         formula="accepted = emitted - 1 in every iteration",
         symptom="Negative counts where an iteration emits nothing; one too few at EOS.",
@@ -168,27 +159,24 @@ ENTRIES = (
         figure=lambda log: share(sum(i.emitted - 1 for i in log), len(log)),
         cites=("vllm-project/vllm#27077",),
     ),
-    Entry(
+    of_figures(
         "only-drafting-iterations",
-        "reporting",
         rule="tokens_per_iteration",
         formula="emitted tokens per iteration that drafted anything",
         symptom="Iterations without drafts cost a target evaluation, and vanish.",
         hint="Divide by all target evaluations.",
         figure=lambda log: tokens_per_iteration([i for i in log if i.drafted]),
     ),
-    Entry(
+    of_figures(
         "positions-given-earlier",
-        "reporting",
         rule="acceptance_at_positions",
         formula="share accepted at position i among iterations that accepted all before it",
         symptom="Late positions look as good as early ones.",
         hint="Divide by what was submitted at the position, or call the share conditional.",
         figure=given_earlier,
     ),
-    Entry(
+    of_figures(
         "positions-swallowed",
-        "reporting",
         rule="acceptance_at_positions",
         formula="nothing, once an iteration has no drafts",
         symptom="An empty table, and no error.",

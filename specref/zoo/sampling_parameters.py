@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -131,119 +131,97 @@ def with_rejected_penalised(at: Position) -> Probabilities:
     return PARAMETERS.applied(at.p, (*at.context, *at.last.before))
 
 
+of_warped = partial(Entry, stage="operator", rule="warped")
 ENTRIES = (
-    Entry(
+    of_warped(
         "sampling-parameters-ignored",
-        "operator",
         formula="the target's own p instead of p with penalty, temperature, top-k, top-p, min-p",
         symptom="Text is as wild as at temperature 1, whatever the request says.",
         hint="Apply the request's sampling parameters to every verified row and the bonus row.",
         step=with_parameters(NEUTRAL),
-        rule="warped",
         cites=("vllm-project/vllm#10198", "NVIDIA/TensorRT-LLM#17701"),
     ),
-    Entry(
+    of_warped(
         "target-temperature-twice",
-        "operator",
         formula="norm(norm(p^2)^2) instead of norm(p^2)",
         symptom="Right at temperature 1; sharper than plain sampling below it.",
         hint="Divide the logits once: in the model's warpers or in the verifier.",
         step=with_parameters(replace(PARAMETERS, temperature=PARAMETERS.temperature**2)),
-        rule="warped",
     ),
-    Entry(
+    of_warped(
         "filters-chained",
-        "operator",
         formula="top-k, renormalise, top-p instead of top-k and top-p of one row",
         symptom="A few tokens at the edge of the nucleus are missing, by parts in a hundred.",
         hint="Let both filters judge the row that plain sampling gives them.",
         step=with_parameters(replace(PARAMETERS, chained=True)),
-        rule="warped",
         cites=("ztxz16/fastllm#737", "ztxz16/fastllm#738"),
     ),
-    Entry(
+    of_warped(
         "min-p-ignored",
-        "operator",
         formula="min-p is not applied to the target's rows",
         symptom="Tokens that plain sampling never emits.",
         hint="Refuse a request whose parameters the verifier does not implement.",
         step=with_parameters(replace(PARAMETERS, floor=0 * ONE)),
-        rule="warped",
         cites=("NVIDIA/TensorRT-LLM#17701",),
     ),
-    Entry(
+    of_warped(
         "penalty-ignored",
-        "operator",
         formula="the repetition penalty is not applied to the target's rows",
         symptom="Repetitions come back when speculation is switched on.",
         hint="Refuse a request whose parameters the verifier does not implement.",
         step=with_parameters(replace(PARAMETERS, penalty=ONE)),
-        rule="warped",
         cites=("vllm-project/vllm#19482",),
     ),
-    Entry(
+    of_warped(
         "penalty-lags-one-token",
-        "operator",
         formula="the penalty of row i has seen the text up to x_(i-2)",
         symptom="Immediate repetitions are not penalised.",
         hint="Update processors with each token before the next row.",
         step=with_rows(lambda at: PARAMETERS.applied(at.p, history(at)[:-1])),
-        rule="warped",
         cites=("ml-explore/mlx-lm#1175",),
     ),
-    Entry(
+    of_warped(
         "penalty-frozen-in-block",
-        "operator",
         formula="the penalty of every row has seen the context only",
         symptom="First token exact; repetitions inside a block are not penalised.",
         hint="Apply processors position by position, each with its own prefix.",
         step=with_rows(lambda at: PARAMETERS.applied(at.p, at.context)),
-        rule="warped",
     ),
-    Entry(
+    of_warped(
         "penalty-counts-rejected",
-        "operator",
         formula="after a rejection the penalty has also seen the drafts that were rejected",
         symptom="Exact up to the recovered token; then tokens that were never shown are rare.",
         hint="Roll processors back with the cache.",
         step=with_rows(right, after=with_rejected_penalised),
-        rule="warped",
         cites=("openvinotoolkit/openvino.genai#4081",),
     ),
-    Entry(
+    of_warped(
         "filter-row-0-only",
-        "operator",
         formula="the parameters act on row 0, rows 1 to n are the target's own",
         symptom="First token exact, later tokens unfiltered; masks are violated inside blocks.",
         hint="Apply masks and filters to every verified row and the bonus row.",
         step=with_rows(lambda at: at.p if at.i else right(at)),
-        rule="warped",
         cites=("vllm-project/vllm#44297",),
     ),
-    Entry(
+    of_warped(
         "bonus-row-unfiltered",
-        "operator",
         formula="the bonus token is drawn from the target's own p_n",
         symptom="Exact until every draft is accepted; then anything may follow.",
         hint="Apply masks and filters to every verified row and the bonus row.",
         step=with_rows(lambda at: at.p if at.i == len(at.drafts) else right(at)),
-        rule="warped",
         cites=("vllm-project/vllm#44297",),
     ),
-    Entry(
+    of_warped(
         "residual-of-unfiltered-row",
-        "operator",
         formula="tested with the filtered p, then residual of the target's own p and q",
         symptom="Acceptance is exact; recovered tokens are ones that the filter forbids.",
         hint="Subtract from the row that was tested with.",
         step=with_rows(right, recovered_from=lambda at: at.p),
-        rule="warped",
     ),
 )
 CONTROLS = (
-    Entry(
+    of_warped(
         "drafter-warped-twice",
-        "operator",
         formula="q with the parameters applied two times",
         symptom="Acceptance falls at low temperatures: a perfect draft model loses half its "
         "drafts.",
@@ -252,30 +230,25 @@ CONTROLS = (
         step=lambda target, drafter, *others: standard.step(
             warped(target), warped(warped(drafter)), *others
         ),
-        rule="warped",
         cites=("huggingface/transformers#40976",),
         lossless=True,
     ),
-    Entry(
+    of_warped(
         "drafter-unwarped",
-        "operator",
         formula="q without the parameters",
         symptom="The draft model has another temperature and no filters.",
         hint="q is arbitrary as long as it is the distribution of x; only the target's row "
         "matters.",
         step=with_parameters(PARAMETERS, NEUTRAL),
-        rule="warped",
         cites=("NVIDIA/TensorRT-LLM#15775",),
         lossless=True,
     ),
-    Entry(
+    of_warped(
         "parameters-by-row",
-        "operator",
         formula="the parameters applied position by position instead of to the model",
         symptom="A verifier with processors of its own next to those of plain sampling.",
         hint="Every row gets the same parameters and the right text.",
         step=with_rows(right),
-        rule="warped",
         lossless=True,
     ),
 )

@@ -1,6 +1,7 @@
 """Mutants of string-level exact match: what is emitted is not the target's own sample."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from specref.algorithms import slem
@@ -8,7 +9,7 @@ from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import fixed
 from specref.chance import Chance
 from specref.models import Model
-from specref.vocabulary import Tokens, Vocabulary
+from specref.vocabulary import Text, Tokens, Vocabulary
 from specref.zoo.entry import Entry
 
 Match: TypeAlias = Callable[[Model, Tokens, Tokens, Chance], Tokens]
@@ -102,80 +103,144 @@ line_10 = matched(first_match)
 SHORT = frozenset({"unread"})
 CANONICAL = frozenset({"pieces", "letters", "text end"})
 
+
+def with_bos(target: Model, drafter: Model, context: Tokens) -> Tokens:
+    """The context in drafter ids, after a token that is not in the text."""
+    return (0, *reencoded(target, drafter, context))
+
+
+def by_text(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
+    """Target samples for as long as their text is the start of the proposed one."""
+    decode, block = target.vocabulary.decode, cast(Tokens, ())
+    for j in range(len(proposal) + 1):
+        row = target.next_token((*context, *block))
+        block = (*block, chance.draw(row, f"target[{j}]"))
+        text, proposed = decode(block), decode(proposal)
+        if text != proposed[: len(text)] or target.vocabulary.ends(block):
+            break
+    return block
+
+
+def without_bonus(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
+    """The block cut to the length of the proposal, at least one token."""
+    return slem.match(target, context, proposal, chance)[: max(len(proposal), 1)]
+
+
+def halved(vocabulary: Vocabulary, context: Tokens, text: Text) -> Tokens:
+    """The first half of the proposal."""
+    tokens = vocabulary.encode(text)
+    return tokens[: len(tokens) // 2]
+
+
+def backwards(vocabulary: Vocabulary, context: Tokens, text: Text) -> Tokens:
+    """The proposal in reverse."""
+    return vocabulary.encode(text)[::-1]
+
+
+of_slem = partial(Entry, stage="vocabulary", rule="slem")
 ENTRIES = (
-    Entry(
+    of_slem(
         "slem-fresh-resample",
-        "vocabulary",
         formula="t ~ p is compared; on a mismatch another token is drawn from p",
         symptom="Proposed tokens are over-weighted: they have two chances.",
         hint="Emit the very t that was compared.",
         step=matched(resampled),
-        rule="slem",
     ),
-    Entry(
+    of_slem(
         "slem-prefix-match",
-        "vocabulary",
         formula="the proposed token is emitted if its text starts with that of t ~ p",
         symptom="The target's short tokens are swallowed by the draft's longer ones.",
         hint="Compare token ids, and emit the target's token.",
         step=matched(matched_if(lambda sample, proposed: proposed.startswith(sample))),
-        rule="slem",
         blind=SHORT,
         note="The one draft of unread starts no longer token.",
     ),
-    Entry(
+    of_slem(
         "slem-first-character-match",
-        "vocabulary",
         formula="the proposed token is emitted if it starts with the same character as t ~ p",
         symptom="Tokens that share a first character trade places, towards the draft's.",
         hint="Compare token ids, and emit the target's token.",
         step=matched(matched_if(lambda sample, proposed: proposed[:1] == sample[:1])),
-        rule="slem",
     ),
-    Entry(
+    of_slem(
         "slem-keeps-rest",
-        "vocabulary",
         formula="after the first mismatch the rest of the proposal is kept",
         symptom="Text after a mismatch is the draft model's, unverified.",
         hint="End the block with the mismatch.",
         step=matched(kept),
-        rule="slem",
         blind=SHORT,
         note="The one draft of unread leaves no rest.",
     ),
-    Entry(
+    of_slem(
         "slem-first-match",
-        "vocabulary",
         formula="j = argmin of (t'_j != t_j): the first match instead of the first mismatch",
         symptom="Proposed tokens before a match are emitted though the target chose others.",
         hint="Take the smallest j with t'_j != t_j, where t_(m+1) matches nothing.",
         step=line_10,
-        rule="slem",
         cites=("arXiv:2502.05202",),
         blind=SHORT,
         note="Algorithm 2, line 10, by its formula, not its words. With one proposed token the "
         "sample is emitted.",
     ),
-    Entry(
+    of_slem(
         "slem-context-retokenised",
-        "vocabulary",
         formula="p(. | T(text of the context)) instead of p(. | context)",
         symptom="Exact while the target's tokens are those of its tokeniser; else another text.",
         hint="Keep the accepted ids; never take T of the text again.",
         step=matched(reread),
-        rule="slem",
         cites=("arXiv:2502.05202",),
         blind=CANONICAL,
         note="Algorithm 2 read literally. Needs a context that the tokeniser would not write.",
     ),
-    Entry(
+    of_slem(
         "slem-output-retokenised",
-        "vocabulary",
         formula="the block emitted is T(text of the block)",
         symptom="The text is right, its tokens are not: the target goes on from other ids.",
         hint="Keep the accepted ids; never take T of the text again.",
         step=matched(rewritten),
-        rule="slem",
         cites=("huggingface/transformers#33383",),
+    ),
+)
+CONTROLS = (
+    of_slem(
+        "slem-context-with-bos",
+        formula="the draft model's context starts with a token that is not in the text",
+        symptom="Each new encoding of the context puts another <s> into it.",
+        hint="What is proposed never changes the distribution of what the target samples.",
+        step=matched(read=with_bos),
+        cites=("huggingface/transformers#46124",),
+        lossless=True,
+    ),
+    of_slem(
+        "slem-match-by-text",
+        formula="target samples are kept while their text starts the proposed text",
+        symptom="Looks like slem-prefix-match: texts are compared, not ids.",
+        hint="What is emitted are the target's own tokens, in its own context.",
+        step=matched(by_text),
+        lossless=True,
+    ),
+    of_slem(
+        "slem-shorter-proposal",
+        formula="half of the proposal is dropped",
+        symptom="Blocks are shorter than what was drafted.",
+        hint="What is proposed never changes the distribution of what the target samples.",
+        step=matched(propose=halved),
+        lossless=True,
+    ),
+    of_slem(
+        "slem-proposal-backwards",
+        formula="the proposal is reversed, as a failed alignment might leave it",
+        symptom="Next to nothing matches.",
+        hint="What is proposed never changes the distribution of what the target samples.",
+        step=matched(propose=backwards),
+        lossless=True,
+    ),
+    of_slem(
+        "slem-no-bonus",
+        formula="after m matches no further target token is drawn",
+        symptom="Fully matched blocks are one token short.",
+        hint="The next iteration draws from the same row of the target.",
+        step=matched(without_bonus),
+        lossless=True,
     ),
 )

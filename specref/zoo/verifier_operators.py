@@ -69,43 +69,39 @@ def _in_eight_bits(x: Probability) -> Probability:
     return (low + up) * unit
 
 
+of_operators = partial(Entry, stage="operator")
 ENTRIES = (
-    Entry(
+    of_operators(
         "verifier-top-k",
-        "operator",
         formula="p read as top-2(p) by the verifier, in tests, residuals and bonus tokens",
         symptom="Only the few likeliest tokens come out, whatever plain sampling gives.",
         hint="Filter once: rows that the verifier gets are already what is sampled from.",
         step=reading(p=partial(top_k, k=2)),
     ),
-    Entry(
+    of_operators(
         "verifier-top-p",
-        "operator",
         formula="p read as top-p(p), mass 4/5, by the verifier",
         symptom="The unlikely tokens of flat rows are missing.",
         hint="Filter once: rows that the verifier gets are already what is sampled from.",
         step=reading(p=partial(nucleus, mass=Fraction(4, 5))),
     ),
-    Entry(
+    of_operators(
         "verifier-min-p",
-        "operator",
         formula="p read by the verifier without the tokens below max(p) / 2",
         symptom="Tokens far below the likeliest are missing.",
         hint="Filter once: rows that the verifier gets are already what is sampled from.",
         step=reading(p=partial(min_p, floor=Fraction(1, 2))),
     ),
-    Entry(
+    of_operators(
         "verifier-temperature-of-q",
-        "operator",
         formula="q read as norm(q^2) by the verifier, drafts drawn from q",
         symptom="Acceptance falls where the draft model is sure, and text drifts away from it.",
         hint="Declare the distribution that drafts were drawn from, temperature included, and "
         "leave it.",
         step=reading(q=partial(with_temperature, temperature=SHARP)),
     ),
-    Entry(
+    of_operators(
         "verifier-temperature-of-both",
-        "operator",
         formula="p and q read as norm(p^2) and norm(q^2) by the verifier, drafts drawn from q",
         symptom="Sharper than plain sampling, and the ratio is not that of the drafts' "
         "distribution.",
@@ -115,18 +111,16 @@ ENTRIES = (
             q=partial(with_temperature, temperature=SHARP),
         ),
     ),
-    Entry(
+    of_operators(
         "verifier-q-never-written",
-        "operator",
         formula="q read as 0 by the verifier: p / 0 accepts, and the residual is p",
         symptom="Every draft that p allows is kept, so the output is nearly the draft model's.",
         hint="Fill the buffer of draft probabilities before the verifier reads it.",
         step=reading(q=lambda row: 0 * row),
         cites=("zhongkaifu/TensorSharp#74",),
     ),
-    Entry(
+    of_operators(
         "verifier-q-in-bfloat16",
-        "operator",
         formula="q read in bfloat16 by the verifier, p in full precision",
         symptom="Everything is off by parts in a thousand, as rounding to eight bits does it.",
         hint="Keep q in float32 from the draft to the ratio, or declare a tolerance.",

@@ -21,7 +21,7 @@ from specref.conformance.status import Status
 from specref.distributions import normalise
 from specref.models import Model, as_float
 from specref.vocabulary import Tokens
-from specref.zoo.parts.loop import Loop
+from specref.zoo.loops import Loop
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 

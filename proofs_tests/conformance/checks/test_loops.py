@@ -19,8 +19,7 @@ from specref.contracts.table import GENERATE_BATCH
 from specref.examples.batched_loop import generate
 from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo.batch_loops import CONTROLS, ENTRIES
-from specref.zoo.parts.batch_loop import as_generate, batched
+from specref.zoo.batch_loops import CONTROLS, ENTRIES, as_generate, batched
 
 pytestmark = [pytest.mark.strata, pytest.mark.usefixtures("undiagnosed")]
 LOOPS = {one.id: as_generate(one.generate_batch) for one in ENTRIES if one.generate_batch}

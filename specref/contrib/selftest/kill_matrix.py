@@ -31,9 +31,9 @@ from specref.rules import RULES
 from specref.suggestions import did_you_mean
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
-from specref.zoo.parts.batch_loop import as_generate
+from specref.zoo.batch_loops import as_generate
+from specref.zoo.entry import Generate
 from specref.zoo.parts.batched import as_verifier
-from specref.zoo.parts.loop import Generate
 
 BY_DRAFTS = ("accept", "residual", "bonus")
 ROWWISE = ("smoke/", "replay/", "boundary/")

@@ -1,6 +1,7 @@
 """Controls: an unusual drafter, whose declared q is the law of the draft, verifier, or length."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -67,8 +68,9 @@ def random_lookahead(
     return standard.step(target, drafter, context, chance.draw(uniform, "lookahead"), chance)
 
 
+lossless = partial(Entry, lossless=True)
 ENTRIES = (
-    Entry(
+    lossless(
         "one-hot-q-argmax-draft",
         "draft",
         formula="x = argmax q, declared q = one-hot(x)",
@@ -78,9 +80,8 @@ ENTRIES = (
             propose=lambda q, chance, site: Draft(int(np.argmax(q)), argmax(q)),
         ),
         cites=("SafeAILab/EAGLE#183", "SafeAILab/EAGLE#221", "sgl-project/sglang#9877"),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "one-hot-q-sampled-draft",
         "draft",
         formula="x ~ q, declared q = one-hot(x)",
@@ -89,9 +90,8 @@ ENTRIES = (
         "random numbers.",
         step=speculative(propose=sampled_as_one_hot),
         cites=("vllm-project/vllm#40149", "vllm-project/vllm#16899", "SafeAILab/EAGLE#93"),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "draft-temperature-declared",
         "draft",
         formula="x ~ norm(q^2), declared norm(q^2)",
@@ -99,9 +99,8 @@ ENTRIES = (
         hint="q is arbitrary as long as it is the distribution of x.",
         step=speculative(propose=lambda q, *at: sampled(with_temperature(q, SHARP), *at)),
         cites=("vllm-project/vllm#10198", "NVIDIA/TensorRT-LLM#15775"),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "draft-top-k-declared",
         "draft",
         formula="x ~ top-2(q), declared top-2(q)",
@@ -109,18 +108,16 @@ ENTRIES = (
         hint="What it cannot propose stays in the residual.",
         step=speculative(propose=lambda q, *at: sampled(top_k(q, 2), *at)),
         cites=("NVIDIA/TensorRT-LLM#15775",),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "filter-before-sampling",
         "draft",
         formula="x ~ norm(q 1[q >= 1/4]), declared as such",
         symptom="Looks like drop-low-probability-draft: unlikely drafts never appear.",
         hint="The filter acts on the distribution before the draw, not on the token after it.",
         step=speculative(propose=filtered),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "discard-declared",
         "length",
         formula="x with q(x) < 1/4 is discarded, then residual (p - q 1[q >= 1/4])+",
@@ -128,9 +125,8 @@ ENTRIES = (
         hint="The submitted token has the sub-probability distribution that the residual "
         "subtracts.",
         step=speculative(propose=unfiltered),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "draft-cache-off-by-one",
         "context",
         formula="q(. | context, x_0 … x_(i-2)): the draft model lags one token behind",
@@ -139,9 +135,8 @@ ENTRIES = (
         "matters.",
         step=lambda target, drafter, *others: standard.step(target, lagging(drafter), *others),
         cites=("lablup/mlxcel#994", "vllm-project/vllm#47930"),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "sample-and-match",
         "accept",
         formula="t ~ p; accept iff t = x; emit t either way",
@@ -149,51 +144,45 @@ ENTRIES = (
         hint="Every emitted token is a draw from the target.",
         step=speculative(verify=sample_and_match),
         cites=("lablup/mlxcel#992", "EricLBuehler/mistral.rs#1027"),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "ratio-without-min",
         "accept",
         formula="accept iff u q(x) < p(x)",
         symptom="The ratio exceeds 1.",
         hint="u < 1, so a ratio above 1 accepts always.",
         step=speculative(accept=lambda at: 1 if at.px >= at.qx else at.px / at.qx),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "no-bonus",
         "bonus",
         formula="the bonus token is dropped",
         symptom="Fully accepted blocks are one token short.",
         hint="The next iteration draws from the same row of the target.",
         step=without_bonus,
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "stop-after-low-probability",
         "length",
         formula="drafting stops after the first x with q(x) < 1/4, which is kept",
         symptom="The number of drafts depends on the drafts.",
         hint="Every submitted token is still distributed as its q, given those before it.",
         step=speculative(stop=unlikely),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "random-stop",
         "length",
         formula="after each draft, stop with probability 1/2",
         symptom="The lookahead is random.",
         hint="The random number does not see the tokens.",
         step=speculative(stop=lambda drafts, chance: chance.accept(HALF, f"stop[{len(drafts)}]")),
-        lossless=True,
     ),
-    Entry(
+    lossless(
         "random-lookahead",
         "length",
         formula="a lookahead of 0 … n, drawn before drafting",
         symptom="The lookahead is random, and 0 among its values.",
         hint="Each lookahead is lossless, so is their mixture.",
         step=random_lookahead,
-        lossless=True,
     ),
 )
