@@ -18,8 +18,13 @@ from specref.pairs import same_vocabulary_pairs
 from specref.proofs import completed, is_lossless_loop
 from specref.strategies import iterations, model_pairs, models, token_level_pairs, vocabularies
 from specref.theory import acceptance
-from specref.theory.block import accepted_prefixes, block_law, draft_rows
-from specref.theory.prefixes import length_law, tokens_emitted
+from specref.theory.block import (
+    accepted_prefixes,
+    block_law,
+    draft_rows,
+    length_law,
+    tokens_emitted,
+)
 from specref.verification.rules import prove
 from specref.zoo import ALL
 from specref.zoo.fixtures import BLOCK_TOKENS

@@ -24,9 +24,8 @@ from specref.strategies import iterations, model_pairs, models, vocabularies
 from specref.theory import acceptance
 from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
-from specref.theory.block import draft_rows
+from specref.theory.block import draft_rows, length_law, survival, tokens_emitted
 from specref.theory.greedy_block import accepted_prefixes, block_law
-from specref.theory.prefixes import length_law, survival, tokens_emitted
 from specref.verification.rules import prove
 from specref.zoo import total_variation_on
 from specref.zoo.entry import first_tokens, iterated

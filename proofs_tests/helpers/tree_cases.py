@@ -16,7 +16,7 @@ from specref.models import Model, table_model
 from specref.proofs import Proof, is_lossless_loop, output_distribution
 from specref.strategies import contexts, model_pairs, vocabularies
 from specref.theory import trees as theory
-from specref.theory.prefixes import tokens_emitted
+from specref.theory.block import tokens_emitted
 from specref.vocabulary import Tokens
 
 SMALL: tuple[Branching, ...] = ((), (2,), (2, 1), (1, 2), (3,))

@@ -17,7 +17,7 @@ from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.chance import Chance, exact_distribution
 from specref.distributions import Probability
 from specref.models import Model
-from specref.theory import acceptance, multi_draft, prefixes, trees
+from specref.theory import acceptance, multi_draft, trees
 from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
@@ -159,8 +159,8 @@ def one_path() -> Iterator[Row]:
         rows = draft_rows(*pair, (), lookahead)
         laws = (
             acceptance.standard(*pair, (), lookahead),
-            prefixes.length_law(jointly.accepted_prefixes(pair[0], (), rows)),
-            prefixes.length_law(greedily.accepted_prefixes(pair[0], (), rows)),
+            jointly.length_law(jointly.accepted_prefixes(pair[0], (), rows)),
+            jointly.length_law(greedily.accepted_prefixes(pair[0], (), rows)),
         )
         yield (f"{_name(name)}, {lookahead}", *map(_mean, laws))
 

@@ -6,22 +6,24 @@ certified; whoever fails is named.
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from specref.arrays import Ints
+from specref.arrays import Floats, Ints
+from specref.models import Model
 from specref.statistics import Campaign, InconclusiveWarning, TwoSample, Verdict
-from specref.statistics.campaign.driver import assert_lossless, run
+from specref.statistics.campaign.driver import assert_lossless, batches, run
 from specref.statistics.two_sample.driver import assert_same_law, run_two_sample
 from specref.tables import tabulate
 from specref.tracebacks import PACKAGE
 from specref.verification import BlockSampler
+from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS
 
 FIXTURE = FIXTURES["c"]
@@ -291,3 +293,108 @@ def test_a_plain_sampler_that_raises_is_named_and_a_seed_of_the_test_stays() -> 
     report = run_two_sample(TwoSample(seed=5), fair, fails, budget=10_000, seed=1)
     assert report.stopped.startswith("the sampler raised RuntimeError on plain: no")
     assert report.seed == 5
+
+
+def judged(executor: Any = None, **how: Any) -> Any:
+    return replace(of_blocks(blocks, executor=executor, **how), seconds=0.0)
+
+
+class Table:
+    """A model of one's own, whose row is its own array."""
+
+    def __init__(self, model: Model) -> None:
+        self.vocabulary, self.row = model.vocabulary, model.next_token(()).astype(np.float64)
+
+    def next_token(self, context: Tokens) -> Floats:
+        return self.row
+
+
+def test_a_model_that_a_sampler_changes_is_judged_as_it_was() -> None:
+    """The case is declared, with all its laws, before the sampler runs."""
+    table = Table(FIXTURE.target)
+    started = Campaign(eps=None, seed=7)
+    started.case(cast(Model, table), FIXTURE.drafter, name="c", mutants=MUTANTS)
+
+    def in_place(name: str, trials: int, rng: np.random.Generator) -> Ints:
+        table.row[:] = np.eye(len(table.row))[table.row.argmax()]
+        return np.full((trials, 2), table.row.argmax())
+
+    assert run(started, in_place, budget=BUDGET, seed=7).verdict == Verdict.LOSSY
+
+
+def test_batches_add_up() -> None:
+    for budget in (1, 999, 1_000, 1_001, 500_000):
+        assert sum(batches(budget)) == budget
+
+
+@pytest.mark.deep
+def test_a_dask_client_is_an_executor_too() -> None:
+    distributed = pytest.importorskip("distributed", reason="not_run (dask is not installed)")
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        assert judged(client.get_executor()) == judged()
+
+
+def test_ray_needs_ten_lines_to_be_an_executor() -> None:
+    ray = pytest.importorskip("ray", reason="not_run (ray is not installed)")
+
+    class RayExecutor(Executor):
+        def submit(self, function, /, *arguments, **options) -> Future:
+            task = ray.remote(num_cpus=1)(lambda: function(*arguments, **options))
+            return task.remote().future()
+
+    ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        assert judged(RayExecutor()) == judged()
+    finally:
+        ray.shutdown()
+
+
+def test_a_campaign_without_cases_is_refused() -> None:
+    with pytest.raises(ValueError, match="campaign is empty"):
+        run(Campaign(), TARGET, budget=10, seed=0)
+
+
+@pytest.mark.deep
+def test_needed_budget_certifies() -> None:
+    planned = campaign(eps=0.03)
+    budget = planned.needed(planned.cases[0])
+    assert budget is not None
+    with pytest.raises(ValueError, match=f"needs a budget of {budget:,}"):
+        of_blocks(blocks, eps=0.03, budget=budget - 1)
+    verdicts = [
+        of_blocks(blocks, eps=0.03, budget=budget, seed=seed).verdict for seed in range(20)
+    ]
+    # Planned for 9 in 10; at least 13 of 20 with probability 0.998.
+    assert verdicts.count(Verdict.LOSSLESS_WITHIN_EPS) >= 13
+    assert Verdict.LOSSY not in verdicts
+
+
+class Waiting(Executor):
+    """Counts the jobs that were submitted and not waited for."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    def submit(self, function, /, *arguments, **options) -> Future:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        future: Future = Future()
+        future.set_result(function(*arguments, **options))
+        result = future.result
+
+        def waited(timeout=None):
+            self.now -= 1
+            return result(timeout)
+
+        future.result = waited
+        return future
+
+
+def test_as_many_batches_are_in_flight_as_are_asked_for() -> None:
+    """Of a budget in 5 batches: 1,000, doubling."""
+    for in_flight, most in ((3, 3), (100, 5)):
+        waiting = Waiting()
+        assert judged(waiting, in_flight=in_flight) == judged()
+        assert waiting.most == most
+    with pytest.raises(ValueError, match="in_flight = 0: expected at least 1"):
+        of_blocks(blocks, in_flight=0)

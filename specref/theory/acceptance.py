@@ -25,7 +25,6 @@ from specref.algorithms.text.push_forward import conditional_psi
 from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
 from specref.theory import block as jointly
-from specref.theory import prefixes
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 Submitted: TypeAlias = Callable[[Tokens], Probabilities]
@@ -37,71 +36,32 @@ def autoregressive(
 ) -> Lengths:
     """P(number of accepted tokens = 0), P(= 1), … of one iteration: nothing is ever submitted.
 
-    * `context`: Target token ids.
-    * `lookahead`: How many tokens are drafted.
-    * returns: As far as it is positive. Where nothing can be submitted (empty intersection,
-      lookahead 0), (1,).
-    * raises `ValueError`: Bad models, context or lookahead.
+    As all functions here, as far as it is positive: (1,) where nothing can be submitted.
     """
     nothing = target.next_token(context) * 0
     return _lengths(target, context, lambda prefix: nothing)
 
 
 def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … with mu = q, over one vocabulary.
-
-    Leviathan et al. 2023, Theorem 3.5. Parameters and result as `autoregressive`.
-
-    * raises `ValueError`: The vocabularies differ; or as `autoregressive`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> vocabulary = Vocabulary("ab")
-    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
-    >>> [str(x) for x in standard(p, q, lookahead=2)]
-    ['1/3', '2/9', '4/9']
-    """
+    """With mu = q, over one vocabulary: Leviathan et al. 2023, Theorem 3.5."""
     if target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: standard is not defined")
     return union(target, drafter, context, lookahead)
 
 
 def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D.
-
-    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
-    `autoregressive`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
-    >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
-    >>> union(target, drafter)[0], tli(target, drafter)[0]
-    (Fraction(1, 3), Fraction(1, 6))
-    """
+    """With mu = q on T ∩ D."""
     return _lengths(target, context, _by_token(target, drafter, context, lookahead))
 
 
 def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … with mu = q on T ∩ D, renormalised.
-
-    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
-    `autoregressive`.
-    """
+    """With mu = q on T ∩ D, renormalised."""
     mu = _by_token(target, drafter, context, lookahead, renormalised=True)
     return _lengths(target, context, mu)
 
 
 def slem(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … of exact match with mu = psi.
-
-    Timor et al. 2025, Table 2 (3 in the later edition). Parameters, result and errors as
-    `autoregressive`.
-    """
+    """Of exact match with mu = psi."""
     psi = _psi(target, drafter, context, lookahead)
     return _lengths(target, context, psi.__getitem__, operator.mul)
 
@@ -113,33 +73,23 @@ def slrs(
     lookahead: int = 1,
     rule: LookaheadRule = fixed,
 ) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … with mu = psi, under a lookahead rule.
-
-    Timor et al. 2025, Table 2 (3 in the later edition); the rule has its `ending` "residual".
-    Other parameters, result and errors as `autoregressive`.
-    """
+    """With mu = psi, under a lookahead rule; SLRS has its `ending` "residual"."""
     psi = _psi(target, drafter, context, lookahead, rule)
     return _lengths(target, context, psi.__getitem__)
 
 
 def block(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … of block verification, over one vocabulary.
-
-    Parameters, result and errors as `standard`.
-    """
+    """Of block verification, over one vocabulary."""
     rows = jointly.draft_rows(target, drafter, context, lookahead)
-    return prefixes.length_law(jointly.accepted_prefixes(target, context, rows))
+    return jointly.length_law(jointly.accepted_prefixes(target, context, rows))
 
 
 def block_by_text(
     target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
 ) -> Lengths:
-    """P(number of accepted tokens = 0), P(= 1), … of block verification of text, with mu = psi.
-
-    Parameters, result and errors as `autoregressive`.
-    """
+    """Of block verification of text, with mu = psi."""
     psi = _psi(target, drafter, context, lookahead)
-    return prefixes.length_law(jointly.accepted_prefixes(target, context, psi))
+    return jointly.length_law(jointly.accepted_prefixes(target, context, psi))
 
 
 def rate(lengths: Lengths) -> Probability:

@@ -17,14 +17,15 @@ text starts with x it goes on with p, in all, and also given that fewer than k d
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
 from specref.algorithms.lookahead import positions
-from specref.distributions import Probabilities, Probability
+from specref.distributions import Probabilities, Probability, push_forward
 from specref.models import Model
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
 
 Rows: TypeAlias = Mapping[Tokens, Probabilities]
 
@@ -32,19 +33,7 @@ Rows: TypeAlias = Mapping[Tokens, Probabilities]
 def draft_rows(target: Model, drafter: Model, context: Tokens, lookahead: int) -> Rows:
     """The law of the next draft after every draft that can be drawn; after the last, zeros.
 
-    For drafts over the target's own vocabulary. For another, `conditional_psi` of
-    `target.vocabulary` and the drafter.
-
-    * raises `ValueError`: The vocabularies differ, a token id is out of range, or `lookahead` < 0.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["1/4", "3/4"]))
-    >>> rows = draft_rows(p, q, (), 1)
-    >>> {prefix: [str(q) for q in row] for prefix, row in rows.items()}
-    {(): ['1/4', '3/4'], (0,): ['0', '0'], (1,): ['0', '0']}
+    Raises `ValueError` if the vocabularies differ: `conditional_psi` is for drafts of another.
     """
     if target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: use conditional_psi")
@@ -62,19 +51,8 @@ def draft_rows(target: Model, drafter: Model, context: Tokens, lookahead: int) -
 def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
 
-    * `context`: Target token ids.
-    * `rows`: {drafts: the (sub-)law over T of the next one}: `draft_rows` or `conditional_psi`.
-    * returns: {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
-    * raises `ValueError`: A row is not over the target's vocabulary.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> accepted = accepted_prefixes(p, (), draft_rows(p, q, (), 2))
-    >>> str(accepted[0, 1]), str(accepted[0, 0])
-    ('2/9', '1/9')
+    `rows` are `draft_rows`, or `conditional_psi`. Shorter prefixes come first, and none is longer
+    than an accepted EOS.
     """
     accepted: dict[Tokens, Probability] = {(): 1}
     for prefix, p, q in _joint(target, context, rows):
@@ -83,21 +61,7 @@ def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens
 
 
 def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
-    """The law of the block that block verification emits; no path of chance is enumerated.
-
-    Parameters as `accepted_prefixes`.
-
-    * returns: {block: probability}.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> law = block_law(p, (), draft_rows(p, q, (), 2))
-    >>> str(law[1,]), str(law[1, 1]), str(law[0, 1, 1])
-    ('1/3', '1/9', '4/27')
-    """
+    """The law of the block that block verification emits; no path of chance is enumerated."""
     law: dict[Tokens, Probability] = {}
     for prefix, p, q in _joint(target, context, rows):
         law |= _positive(prefix, np.maximum(p - q, 0))
@@ -125,3 +89,22 @@ def _joint(
 
 def _positive(prefix: Tokens, weights: Probabilities) -> dict[Tokens, Probability]:
     return {(*prefix, token): weights[token] for token in map(int, np.flatnonzero(weights))}
+
+
+def survival(accepted: Mapping[Tokens, Probability]) -> tuple[Probability, ...]:
+    """P(at least 0, 1, … drafts are accepted), while positive."""
+    reached = push_forward(accepted, len)
+    return tuple(reached[length] for length in sorted(reached))
+
+
+def length_law(accepted: Mapping[Tokens, Probability]) -> tuple[Probability, ...]:
+    """P(accepted length = 0), P(= 1), …, up to the longest possible; no rounding below 0."""
+    return tuple(max(now - later, 0) for now, later in pairwise((*survival(accepted), 0)))
+
+
+def tokens_emitted(accepted: Mapping[Tokens, Probability], vocabulary: Vocabulary) -> Probability:
+    """The expected length of a block: the sum of W(x) over all x that EOS does not end.
+
+    Every such x is followed by one more token, whether that is a draft or the last of the block.
+    """
+    return sum(weight for prefix, weight in accepted.items() if not vocabulary.ends(prefix))

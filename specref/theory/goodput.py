@@ -22,19 +22,7 @@ NUMBER = (float, int, Fraction)
 
 
 def survival(acceptance: Acceptance, lookahead: int) -> tuple[Probability, ...]:
-    """The probability that at least k drafts are accepted, for k = 0 … `lookahead`.
-
-    * `acceptance` (number, or sequence of at least `lookahead` numbers): Each in [0, 1].
-    * `lookahead`: How many drafts are verified.
-    * raises `TypeError`: Something is not a number.
-    * raises `ValueError`: A number is not in [0, 1], the sequence is empty or too short, or
-      `lookahead` < 0.
-
-    Examples
-    --------
-    >>> [str(s) for s in survival([Fraction(1, 2), Fraction(1)], 2)]
-    ['1', '1/2', '1/2']
-    """
+    """The probability that at least k drafts are accepted, for k = 0 … `lookahead`."""
     terms = 1 + len(positions(lookahead))
     products = tuple(islice(accumulate(rates_of(acceptance), mul, initial=1), terms))
     if len(products) < terms:
@@ -45,17 +33,7 @@ def survival(acceptance: Acceptance, lookahead: int) -> tuple[Probability, ...]:
 
 
 def checked_latencies(latencies: Rates) -> tuple[Probability, ...]:
-    """The latencies as a tuple.
-
-    * raises `ValueError`: There is none for one token, one is not finite or less than the one
-      before, or the first is negative, or that of one token is not positive.
-
-    Examples
-    --------
-    >>> checked_latencies([0, 2, 1])
-    Traceback (most recent call last):
-    ValueError: latencies[2] = 1 is less than latencies[1] = 2: expected a non-decreasing profile
-    """
+    """The latencies as a tuple; `ValueError` unless they are a profile as above."""
     if len(latencies) < 2:
         raise ValueError(
             f"latencies has length {len(latencies)}: expected those of 0, 1, … tokens"
@@ -80,12 +58,10 @@ def goodputs(
 
     One request is a batch of one, and K its lookahead. `allocation` says who gets the K drafts.
 
-    * `requests` (sequence of sequences of numbers in [0, 1]): For each request, the acceptance of
-      each position given the earlier ones.
+    * `requests`: For each request, the acceptance of each position given the earlier ones.
     * `latencies`: For 0, 1, … tokens, at least as many as there are requests and drafts together.
-    * `draft_cost` (number >= 0): The time of one draft; 0 if drafts are there already, or free.
+    * `draft_cost`: The time of one draft; 0 if drafts are there already, or free.
     * returns: Entry K: (requests + the K greatest survival probabilities) / time.
-    * raises `ValueError`: No requests; bad rates, latencies or `draft_cost`.
 
     Examples
     --------
@@ -114,8 +90,6 @@ def allocation(requests: Sequence[Rates], drafts: int) -> tuple[int, ...]:
     never grow along a request, so what is taken of it is a prefix, and no other choice of as
     many drafts has more expected tokens (a separable concave problem).
 
-    * raises `ValueError`: As `goodputs`, or there are fewer than `drafts` positions.
-
     Examples
     --------
     >>> allocation([[Fraction(1, 2)] * 3, [Fraction(9, 10)] * 3], 4)
@@ -135,15 +109,6 @@ def greedy_length(rates: Rates, latencies: Rates) -> int:
     latencies are linear or convex, and the rule is right then; on staircases it stops too early.
     A tie ends the walk: to go on and come back to the first among equals (`first_decline`) would
     see ahead.
-
-    * `rates` (sequence of numbers in [0, 1]): One for each draft; none gives 0.
-    * `latencies`: For 0, 1, … tokens, at least one more than there are drafts.
-    * raises `ValueError`: As `goodputs`.
-
-    Examples
-    --------
-    >>> greedy_length([Fraction(4, 5)] * 3, [0, 1, Fraction(3, 2), 2, Fraction(5, 2)])
-    2
     """
     return _while_growing(goodputs([rates], latencies)) if len(rates) else 0
 
@@ -153,8 +118,6 @@ def optimal_length(rates: Rates, latencies: Rates) -> int:
 
     It looks at all rates. Where one depends on an earlier draft the choice anticipates, and
     the output is not the target's (`zoo.companion`).
-
-    Parameters and errors as `greedy_length`.
 
     Examples
     --------
@@ -170,16 +133,6 @@ def greedy_lengths(requests: Sequence[Rates], latencies: Rates) -> tuple[int, ..
 
     Kim et al. 2025, section 5, "Batch". For each total the choice of drafts is optimal
     (`allocation`); the total is, if latencies are linear or convex.
-
-    * `requests` (sequence of sequences of numbers in [0, 1]): Rates of each request.
-    * `latencies`: For 0, 1, … tokens, at least as many as requests and drafts together.
-    * raises `ValueError`: As `goodputs`.
-
-    Examples
-    --------
-    >>> rates = [[Fraction(1, 2)] * 2, [Fraction(9, 10)] * 2]
-    >>> greedy_lengths(rates, [0, 2, 3, 4, 5, 6, 7])
-    (0, 2)
     """
     return allocation(requests, _while_growing(goodputs(requests, latencies)))
 
@@ -204,8 +157,6 @@ def first_decline(values: Rates) -> int:
 def best(values: Rates) -> int:
     """The index of the greatest value, the first among equals.
 
-    Examples
-    --------
     >>> best([1, 3, 2, 3])
     1
     """

@@ -36,21 +36,15 @@ class Node(NamedTuple):
 def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
     """min(p, q): the probability that the accepted drafts start with each prefix, where positive.
 
-    * `target`: The law that the drafts are verified against, modified or not.
-    * `context`: Target token ids.
-    * `rows`: {drafts: the law of the next one}, `theory.block.draft_rows`.
-    * returns: {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
-    * raises `ValueError`: A row is not over the target's vocabulary.
+    `target` is what the drafts are verified against, modified or not, and `rows` are
+    `theory.block.draft_rows`. Shorter prefixes come first, none longer than an accepted EOS.
     """
     nodes = _nodes(target, context, rows)
     return {node.prefix: min(node.drawn, node.drafted) for node in nodes}
 
 
 def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
-    """The law of the block that greedy block verification emits, without those to come.
-
-    Parameters as `accepted_prefixes`.
-    """
+    """The law of the block that greedy block verification emits, without those to come."""
     law: dict[Tokens, Probability] = {}
     for node in _nodes(target, context, rows):
         excess = np.maximum(node.p - node.q, 0)

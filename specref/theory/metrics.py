@@ -24,14 +24,6 @@ class Iteration:
       accepted EOS ended it.
     * `request`: Which text it belongs to.
     * `rank`: Which process logged it.
-    * raises `ValueError`: `emitted` is negative, or more than the accepted drafts and one more.
-
-    Examples
-    --------
-    >>> Iteration((True, False, True), 2).accepted
-    1
-    >>> Iteration((True, True), 1).accepted  # the first was EOS
-    1
     """
 
     verdicts: tuple[bool, ...]
@@ -65,39 +57,18 @@ Log = Sequence[Iteration]
 def acceptance_rate(log: Log) -> Fraction:
     """Accepted drafts over submitted drafts, pooled over all iterations.
 
-    * raises `ValueError`: Nothing was drafted.
-
-    Examples
-    --------
-    >>> acceptance_rate([Iteration((True, False), 2), Iteration((True,), 2)])
-    Fraction(2, 3)
+    Raises `ValueError` if nothing was drafted.
     """
     return _share(sum(i.accepted for i in log), sum(i.drafted for i in log), "drafts")
 
 
 def mean_accepted_length(log: Log) -> Fraction:
-    """Accepted drafts per iteration, without the residual or bonus token.
-
-    * raises `ValueError`: The log is empty.
-
-    Examples
-    --------
-    >>> mean_accepted_length([Iteration((True, False), 2), Iteration((), 1)])
-    Fraction(1, 2)
-    """
+    """Accepted drafts per iteration, without the residual or bonus token."""
     return _share(sum(i.accepted for i in log), len(log), "iterations")
 
 
 def tokens_per_iteration(log: Log) -> Fraction:
-    """Emitted tokens per iteration, that is per evaluation of the target.
-
-    * raises `ValueError`: The log is empty.
-
-    Examples
-    --------
-    >>> tokens_per_iteration([Iteration((True, False), 2), Iteration((), 1)])
-    Fraction(3, 2)
-    """
+    """Emitted tokens per iteration, that is per evaluation of the target."""
     return _share(sum(i.emitted for i in log), len(log), "iterations")
 
 
@@ -106,11 +77,6 @@ def acceptance_at_positions(log: Log) -> tuple[Fraction, ...]:
 
     The earlier positions are not given, as they are in `theory.acceptance_by_position`: if
     every iteration submits as many drafts, these shares are the running products of those.
-
-    Examples
-    --------
-    >>> acceptance_at_positions([Iteration((True, False), 2), Iteration((False, True), 1)])
-    (Fraction(1, 2), Fraction(0, 1))
     """
     shares: list[Fraction] = []
     for position in range(max((i.drafted for i in log), default=0)):

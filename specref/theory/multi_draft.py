@@ -60,18 +60,6 @@ def recursive_rejection(
 
     A rejection leaves norm((p - q)+) whichever token it was. With replacement that is all, in
     O(V drafts); without, q differs, and the recursion has up to V ** (drafts - 1) ends.
-
-    * raises `ValueError`: `drafts` is not an integer >= 1, or p and q differ in length. So all
-      functions here.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> recursive_rejection(p, q, 2, replacement=True)
-    Fraction(13, 18)
-    >>> recursive_rejection(p, q, 2, replacement=False)
-    Fraction(7, 9)
     """
     check_count(drafts)
     check_pair(p, q)
@@ -87,18 +75,6 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
     """What is accepted where the target draws and the drafts are compared: E[p(drafts)].
 
     For deterministic drafts, as the top k of q, that is p of these, which is the optimum.
-
-    * `p` (ndarray, shape (V,))
-    * `law`: {drafts: probability}: `transport.drafts_law`.
-    * raises `ValueError`: `law` is no distribution of tokens of p.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> from specref.algorithms.trees.transport import drafts_law
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> matching(p, drafts_law(q, 2, replacement=True))
-    Fraction(25, 54)
     """
     check_law(p, law)
     accepted: Probability = sum(w * p[sorted(set(drafts))].sum() for drafts, w in law.items())
@@ -106,18 +82,7 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
 
 
 def k_seq(p: Probabilities, q: Probabilities, drafts: int, rho: Probability) -> Probability:
-    """What k-SEQ accepts: 1 - (1 - beta)^k.
-
-    * raises `ValueError`: `rho` is not admissible.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> from fractions import Fraction
-    >>> k_seq(p, q, 2, Fraction(3, 2)), k_seq(p, q, 2, 2)
-    (Fraction(3, 4), Fraction(95, 144))
-    """
+    """What k-SEQ accepts: 1 - (1 - beta)^k."""
     kept, _ = k_seq_law(p, q, drafts, rho)
     accepted: Probability = 1 - (1 - kept.sum()) ** drafts
     return accepted
@@ -129,13 +94,6 @@ def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
     q' is q outside of the top, renormalised. It is the optimum for these drafts: the cut is at
     those outside with p < q', and the top. For two drafts it is also what SpecHub accepts: of
     other tokens min(p, q'), and p of the hub, as the others leave at least 1 - sum of p over them.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> top_drafts(p, q, 2)
-    Fraction(5, 6)
     """
     check_count(drafts)
     check_pair(p, q)

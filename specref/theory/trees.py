@@ -31,7 +31,7 @@ import numpy as np
 from specref.algorithms.trees.siblings import remaining
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.theory import prefixes
+from specref.theory.block import length_law
 from specref.validation import check_branching
 from specref.vocabulary import Tokens
 
@@ -76,14 +76,8 @@ def accepted_prefixes(
 ) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
 
-    * `target`, `drafter`: Over the same vocabulary.
-    * `context`: Target token ids.
-    * `branching`: How many siblings are drafted at each depth.
-    * `rule`: `topdown` or `traversal`.
-    * `replacement`: Whether siblings may repeat.
-    * returns: {prefix: probability}, shorter ones first.
-    * raises `ValueError`: The vocabularies differ, a token id is out of range, or `branching` is
-      not a tuple of integers >= 1.
+    `branching` is how many siblings are drafted at each depth, `replacement` whether they may
+    repeat. Shorter prefixes come first.
     """
     accepted: dict[Tokens, Probability] = {(): 1}
     for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
@@ -100,12 +94,7 @@ def block_law(
     rule: Read = topdown,
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
-    """The distribution of the block that a rule emits, without enumeration.
-
-    Parameters as `accepted_prefixes`.
-
-    * returns: {block: probability}.
-    """
+    """The distribution of the block that a rule emits, without enumeration."""
     law: dict[Tokens, Probability] = {}
     for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
         ends = [target.vocabulary.ends((token,)) for token in range(len(stage.q))]
@@ -124,11 +113,8 @@ def accepted_length_distribution(
     rule: Read = topdown,
     replacement: bool = False,
 ) -> tuple[Probability, ...]:
-    """P(number of accepted tokens = 0), P(= 1), … of one iteration; an accepted EOS counts.
-
-    Parameters as `accepted_prefixes`.
-    """
-    law = prefixes.length_law(
+    """P(number of accepted tokens = 0), P(= 1), … of one iteration; an accepted EOS counts."""
+    law = length_law(
         accepted_prefixes(target, drafter, context, branching, rule=rule, replacement=replacement)
     )
     return law + (0,) * (len(branching) + 1 - len(law))

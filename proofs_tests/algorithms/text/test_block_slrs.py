@@ -25,8 +25,7 @@ from specref.strategies import (
     vocabularies,
 )
 from specref.theory import at_most_n_max, conditional_psi, fixed, proposals, until_determined
-from specref.theory.block import accepted_prefixes, block_law
-from specref.theory.prefixes import tokens_emitted
+from specref.theory.block import accepted_prefixes, block_law, tokens_emitted
 from specref.verification.rules import prove
 from specref.vocabulary import UntokenisableError
 from specref.zoo import ALL

@@ -1,6 +1,8 @@
 """Accepted lengths against their law: verdicts, gaps and intervals, by hand and by formula."""
 
 import math
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -38,6 +40,7 @@ def test_a_comparison_by_hand() -> None:
         ([400, 400, 200], Conformance.INFLATED),
         ([600, 200, 200], Conformance.DEFLATED),
         ([600, 0, 400], Conformance.DEVIATES),
+        ([300, 600, 100], Conformance.DEVIATES),
         ([500, 300, 100, 100], Conformance.INFLATED),  # beyond the longest of the law
         ([500, 500], Conformance.DEFLATED),  # never the longest
     ],
@@ -62,6 +65,7 @@ def test_measured_acceptance_by_its_formulas() -> None:
     slack = allowed(100, 0.01)
     assert found.mean_interval == pytest.approx((0.6 - slack + 0.3 - slack, 0.6 + 0.3 + 2 * slack))
     assert found.agrees
+    assert str(found).startswith("c: first draft accepted 0.6000 [")
     assert not measure_acceptance("c", np.array([4_000, 3_000, 3_000]), LAW, 0.02).agrees
     certain = measure_acceptance("c", np.array([0, 0, 5]), (0.0, 0.0, 1.0), 0.02)
     assert certain.mean_interval[1] == 2  # no distribution function is above 1, or below 0
@@ -79,3 +83,52 @@ def test_binomial_intervals_are_those_of_clopper_and_pearson() -> None:
     for successes in (0, 1, 7, 10):
         exact = stats.binomtest(successes, 10).proportion_ci(0.95, "exact")
         assert binomial_interval(successes, 10, 0.05) == pytest.approx(tuple(exact))
+
+
+def test_an_interval_contains_its_ends() -> None:
+    """No draft of 100 was accepted, nor may one be: the interval begins at the closed form."""
+    measured = measure_acceptance("none", np.array([100, 0]), [1.0, 0.0], 1e-9)
+    assert measured.rate_interval[0] == measured.rate_formula == 0
+    assert measured.agrees
+    assert not replace(measured, rate_formula=-1e-9).agrees
+
+
+def test_nothing_counted_is_an_error() -> None:
+    with pytest.raises(ValueError, match="trials = 0"):
+        measure_acceptance("coin", np.array([0, 0]), [0.5, 0.5], 1e-9)
+
+
+LAWS = [[0.5, 0.3, 0.2], [0.02, 0.0, 0.98], [1.0, 0.0, 0.0], [0.97, 0.02, 0.01]]
+
+
+def coverage(law, covers, trials=12):
+    """The exact probability, over all counts of so many trials, that an interval covers."""
+    counts = [c for c in product(range(trials + 1), repeat=len(law)) if sum(c) == trials]
+    return sum(stats.multinomial.pmf(c, trials, law) for c in counts if covers(np.array(c), law))
+
+
+def rate_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).rate_interval
+    return low <= 1 - law[0] <= high
+
+
+def mean_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).mean_interval
+    return low <= law[1] + 2 * law[2] <= high
+
+
+def normal_covered(counts, law):
+    rate = counts[1:].sum() / counts.sum()
+    width = stats.norm.ppf(0.95) * math.sqrt(rate * (1 - rate) / counts.sum())
+    return abs(rate - (1 - law[0])) <= width
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("covered", [rate_covered, mean_covered])
+def test_intervals_of_acceptance_cover_at_least_as_often_as_they_say(covered, law):
+    """Exact, no sampling: half of alpha = 0.2 is for each interval."""
+    assert coverage(law, covered) >= 0.9
+
+
+def test_the_coverage_check_rejects_a_normal_interval():
+    assert min(coverage(law, normal_covered) for law in LAWS) < 0.9

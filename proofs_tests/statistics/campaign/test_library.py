@@ -15,10 +15,10 @@ from specref.distributions import total_variation
 from specref.models import Model, as_float, hashed_model, iid_model
 from specref.proofs.lazy import Enumerator, Law, ReadableModel
 from specref.report.machine import as_json
-from specref.statistics.campaign import library
+from specref.statistics.campaign import evidence
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.library import known_bugs
+from specref.statistics.campaign.evidence import known_bugs
 from specref.statistics.campaign.prefix_tree import prefix_tree
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import CONTROLS, FIXTURES, MUTANTS, Entry, ExactFixture
@@ -220,9 +220,9 @@ def test_mutants_over_the_budget_are_left_out() -> None:
 def test_a_tree_has_a_library_up_to_so_many_bets(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = prefix_tree(COIN, COIN, (), 2)
     count = tree.p.size * len(SOME) * len(STRENGTHS)
-    monkeypatch.setattr(library, "MOST_BETS", count)
+    monkeypatch.setattr(evidence, "MOST_BETS", count)
     assert {name for name, _ in known_bugs(tree, "standard", SOME)[0]} == set(SOME)
-    monkeypatch.setattr(library, "MOST_BETS", count - 1)
+    monkeypatch.setattr(evidence, "MOST_BETS", count - 1)
     bugs, left_out = known_bugs(tree, "standard", SOME)
     assert not bugs
     assert left_out == tuple(

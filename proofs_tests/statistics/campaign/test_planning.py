@@ -1,7 +1,7 @@
 """Plans are consistent with each other and with what campaigns then find."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -11,14 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from proofs_tests.benchmarks.power import declared, iterations_needed
+from proofs_tests.helpers.campaigns import Law, block_law, surely_at_most, tree_of
 from proofs_tests.helpers.campaigns import drawn as blocks_drawn
-from proofs_tests.helpers.campaigns import surely_at_most, tree_of
+from proofs_tests.helpers.campaigns import law_of as law_of_step
 from specref.algorithms import standard
-from specref.algorithms.decoding import Step
-from specref.chance import exact_distribution
 from specref.cli import main
 from specref.distributions import Probability
-from specref.models import as_float, iid_model
+from specref.models import iid_model
 from specref.proofs.exact import completed
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
@@ -42,7 +41,7 @@ from specref.statistics.campaign.planning import (
 )
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts
 from specref.statistics.campaign.verdict import Interval, Verdict
-from specref.vocabulary import Tokens, Vocabulary
+from specref.vocabulary import Vocabulary
 from specref.zoo import CONTROLS, FIXTURES, MUTANTS, ExactFixture, planning, total_variation_on
 from specref.zoo.planning import FIXTURE_PAIRS, plan_mutant
 
@@ -243,24 +242,13 @@ def test_what_is_detectable_by_its_formula() -> None:
 
 ALPHA = 0.05
 COIN = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
-Law = Mapping[Tokens, float]
 EVERY = {**MUTANTS, **CONTROLS}
 ON_FIXTURES = [(name, fixture) for fixture in FIXTURES for name in EVERY][::3]
 
 
-def block_law(step: Step, fixture: ExactFixture) -> Law:
-    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
-    law = exact_distribution(lambda c: step(target, drafter, (), fixture.lookahead, c))
-    return {block: float(weight) for block, weight in law.items()}
-
-
-@cache
 def law_of(name: str, fixture: str) -> Law | None:
     """None where the entry crashes."""
-    try:
-        return block_law(EVERY[name].step, FIXTURES[fixture])
-    except ValueError:
-        return None
+    return block_law(EVERY[name].step, fixture)
 
 
 @cache
@@ -357,7 +345,7 @@ def test_a_token_that_is_always_impossible_is_at_distance_one() -> None:
 
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_a_correct_sampler_rarely_exceeds_the_threshold(fixture: str) -> None:
-    law = block_law(standard.step, FIXTURES[fixture])
+    law = law_of_step(standard.step, fixture)
     found = [measured(fixture, law, 300, seed, ALPHA) for seed in range(200)]
     assert surely_at_most(sum(i.estimate > i.threshold for i in found), ALPHA, len(found))
 
@@ -407,7 +395,7 @@ def test_a_sampler_beyond_eps_is_never_certified() -> None:
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("fixture", ["m", "c"])
 def test_needed_trials_certify_a_lossless_sampler_and_a_quarter_does_not(fixture: str) -> None:
-    law, eps = block_law(standard.step, FIXTURES[fixture]), 0.05
+    law, eps = law_of_step(standard.step, fixture), 0.05
     first = certify(fixture, law, 100, eps, seed=0)
     assert first.verdict == Verdict.INCONCLUSIVE
     assert first.needed is not None

@@ -36,7 +36,7 @@ from specref.rule import Rule
 from specref.rules import RULES, declarable
 from specref.statistics.campaign.acceptance import compare_lengths, lower_rate
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
-from specref.theory import block, prefixes
+from specref.theory import block
 from specref.theory.metrics import METRICS, Iteration, Log
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -151,7 +151,7 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     """P(the first k drafts are accepted) under block verification, for k = 1 to the lookahead."""
     target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     rows = block.draft_rows(target, drafter, place.context, place.lookahead)
-    kept = prefixes.survival(block.accepted_prefixes(target, place.context, rows))
+    kept = block.survival(block.accepted_prefixes(target, place.context, rows))
     return [*map(float, kept[1:]), *[0.0] * (place.lookahead + 1 - len(kept))]
 
 

@@ -1,7 +1,7 @@
 """What is counted in the texts of pairs, as cells of tables and as single numbers.
 
 Which cells a table has is chosen from both files together, so that it says nothing of which text
-is whose: the test of `sign_flips` stays exact.
+is whose: the test of `two_sample.bounds` stays exact.
 """
 
 from collections.abc import Callable, Iterator, Sequence

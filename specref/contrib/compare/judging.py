@@ -26,7 +26,7 @@ from specref.contrib.compare.pairing import Pairs, paired
 from specref.contrib.compare.records import Texts, numbered
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
-from specref.statistics.two_sample.sign_flips import (
+from specref.statistics.two_sample.bounds import (
     detectable_square,
     log_tail,
     spectrum,

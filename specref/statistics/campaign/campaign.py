@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from specref.arrays import Floats, Ints
 from specref.models import Model
 from specref.statistics.campaign.acceptance import compare_lengths
-from specref.statistics.campaign.evidence import CampaignCase, Evidence, declare
+from specref.statistics.campaign.evidence import STANDARD, Bug, CampaignCase, Evidence, declare
 from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
-from specref.statistics.campaign.library import STANDARD, Bug
 from specref.statistics.campaign.planning import (
     LOOKS,
     bound_share,
