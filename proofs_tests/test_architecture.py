@@ -293,8 +293,7 @@ def test_no_files_import_each_other() -> None:
 CROSSING = {
     "statistics/campaign": "lags",
     ".": (
-        "api architecture deep defaults defined docs formulas left_behind multi_draft package "
-        "pictures playground walks without_pytest without_torch words"
+        "architecture defaults docs formulas hooks package pages pictures playground walks without"
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",

@@ -42,7 +42,7 @@ OTHERWISE = {
     ("lookahead", "torch_backend.generation.generate"): "4",
     ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.record.Case"): "LOOKAHEAD",
-    ("lookahead", "zoo.parts.batch_loop.as_generate"): "LOOKAHEAD",
+    ("lookahead", "zoo.batch_loops.as_generate"): "LOOKAHEAD",
 }
 
 
