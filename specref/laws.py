@@ -82,7 +82,6 @@ def first_tokens(
     * `after`: The text so far -> {block: probability}, the law of the next iteration.
     * `vocabulary`: Of the target.
     * returns: {tokens: probability}
-    * raises `ValueError`: An iteration emits nothing.
     """
     return first_tokens_carrying(
         lambda text, _: {(block, None): mass for block, mass in after(text).items()},

@@ -375,10 +375,7 @@ RULES: Mapping[str, Rule] = _table(
 
 
 def rule_of(algorithm: str) -> Rule:
-    """The rule of a name.
-
-    * raises `ValueError`: There is none.
-    """
+    """The rule of a name."""
     if algorithm not in RULES:
         raise ValueError(f"algorithm = {algorithm!r}: expected one of {', '.join(RULES)}")
     return RULES[algorithm]

@@ -46,12 +46,9 @@ class FeatureSums:
         variance: Floats,
         chosen: Bools | None = None,
     ) -> None:
-        """Add tokens.
+        """Add tokens: the values of their features, and what the target's law says of them.
 
-        * `values`, `mean`, `variance` (ndarray, shape (tokens, features)): Of the features of each
-          token, and what the target's law says of them.
-        * `chosen` (ndarray of bool, shape (sums, tokens), optional): Which tokens each row of sums
-          is of; if left out, there is one row, of all tokens.
+        `chosen`, shape (sums, tokens), says which tokens each row of sums is of; by default all.
         """
         every = np.ones(len(values)) if chosen is None else chosen.astype(np.float64)
         number = every.sum(axis=-1)

@@ -51,10 +51,8 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
 
     What a wrong law makes of all distances alike does not count.
 
-    With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal.
-
-    * `tokens` (ndarray of int, shape (n,)): Draws from the uniform law on `size` tokens.
-    * `alpha`: The chance that independent draws give anything but None.
+    With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal. Of
+    independent draws from the uniform law it is None but for a chance of `alpha`.
     """
     n = len(tokens)
     pairs = n - np.arange(1, n // 2 + 1)
@@ -85,9 +83,6 @@ def association(left: Ints, right: Ints, sizes: tuple[int, int]) -> float:
 
     What a uniform mixture of all joint laws gives the pairs, over the most that two laws give them
     which are independent: an e-value, since the true laws give no more than that.
-
-    * `left`, `right` (ndarray of int, shape (n,)): From 0 to the first of `sizes`, and to the
-      second.
     """
     counts = np.bincount(left * sizes[1] + right, minlength=math.prod(sizes)).reshape(sizes)
     joint = scipy.special.gammaln(counts + 1).sum()
@@ -104,11 +99,7 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
 
     Of each call, with independent rows, hits are binomial. The bets are on powers of that law: an
     e-value. What is won at the observed frequency, too, is not won by a wrong law alone; the
-    smaller of both counts.
-
-    * `hits` (ndarray of int, shape (calls,)): How many of the rows of each call got one of some
-      tokens.
-    * `chance`: The probability of those tokens.
+    smaller of both counts. `chance` is the probability of the tokens that are hits.
     """
     evidence, even = evenness_at(hits, rows, chance)
     observed = float(hits.mean()) / rows

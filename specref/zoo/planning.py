@@ -56,10 +56,7 @@ class MutantPlan:
 
 
 def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
-    """The blocks needed to find a known bug, for each fixture on which it shows.
-
-    * raises `ValueError`: No such mutant.
-    """
+    """The blocks needed to find a known bug, for each fixture on which it shows."""
     if not 0 < alpha < 1:
         raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
     if name not in MUTANTS:

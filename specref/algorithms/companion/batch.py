@@ -28,13 +28,7 @@ BatchStep: TypeAlias = Callable[[Model, Model, Sequence[Tokens], int, Chance], t
 class Request:
     """One request of a batch, while it is drafted.
 
-    Attributes
-    ----------
-    context, seen : tuple of int
-        Without and with the drafts.
-    drafts : list of Draft
-    survival : number
-        The estimated probability that all drafts are accepted.
+    `seen` is its context with the drafts, `survival` the estimate that all of them are accepted.
     """
 
     context: Tokens

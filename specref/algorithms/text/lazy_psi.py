@@ -91,7 +91,6 @@ class DraftTree:
 
         * `prefix`: Target tokens that a drafted text can start with.
         * `token`: A target token.
-        * raises `ValueError`: A token id is out of range, or no drafted text starts with `prefix`.
         """
         self.vocabulary.check((*prefix, token))
         while True:
@@ -105,7 +104,6 @@ class DraftTree:
         """The lower bounds of psi(. | prefix), without a forward.
 
         * returns: Its entries are the `lower` that `bounds` would begin with.
-        * raises `ValueError`: No drafted text starts with `prefix`.
         """
         depth = len(prefix)
         reachable = [node for node in self.nodes.values() if self._can_start(node, prefix)]

@@ -25,29 +25,8 @@ from specref.vocabulary import Tokens
 def draw(q: Probabilities, drafts: int, chance: Chance, site: str, *, replacement: bool) -> Tokens:
     """Up to `drafts` siblings in draw order; fewer only where q is exhausted without replacement.
 
-    Parameters
-    ----------
-    q : ndarray, shape (V,)
-        The drafter's law, exact or float64.
-    drafts : int
-        At least 1.
-    chance : Chance
-        Sites ``{site}[j]``.
-    site : str
-    replacement : bool
-        False: a token that is drawn is taken out of q, so that siblings differ.
+    Sites ``{site}[j]``. Without replacement, a token that is drawn is taken out of q.
 
-    Returns
-    -------
-    tuple of int
-
-    Raises
-    ------
-    ValueError
-        `drafts` is not an integer >= 1.
-
-    Examples
-    --------
     >>> from specref.chance import Replayed
     >>> from specref.distributions import as_distribution
     >>> q = as_distribution(["1/2", "1/2", 0])
@@ -83,11 +62,8 @@ def reject_recursively(
 ) -> tuple[int | None, Probabilities]:
     """Which sibling is accepted, or None; and the law of the token if None is, the last residual.
 
-    * `p`, `q`: The target's and the drafter's law, both exact or both float64.
-    * `siblings`: As `draw` returned them, with the same `replacement`; () leaves p.
-    * `chance`: Sites ``{site}[j]``, until one is accepted.
-    * returns: The index into `siblings`; and where one is accepted, what it was verified against.
-    * raises `ValueError`: q could not have drawn a sibling after those before it.
+    Siblings are as `draw` returned them, with the same `replacement`; where one is accepted, the
+    law is what it was verified against. Sites ``{site}[j]``.
     """
     for index, token in enumerate(siblings):
         if not (0 <= token < len(q) and q[token] > 0):

@@ -51,10 +51,7 @@ class Optimum(NamedTuple):
 def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Tokens, Probability]:
     """The law of siblings, in draw order, as `algorithms.trees.siblings.draw` draws them.
 
-    * `drafts`: At least 1.
-    * `replacement`: False: siblings differ, and are fewer than `drafts` where q has fewer tokens.
-    * returns: {siblings: probability}: up to V ** drafts of them.
-    * raises `ValueError`: `drafts` is not an integer >= 1.
+    Without replacement they differ, and are fewer than `drafts` where q has fewer tokens.
     """
     check_count(drafts)
     law: dict[Tokens, Probability] = {(): 1}
@@ -73,10 +70,7 @@ def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Toke
 def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
     """The greatest probability with which a lossless rule emits one of the drafts.
 
-    * `p`: The target's law; all 2^V sets of tokens are looked at.
-    * `law`: {drafts: probability}, of any joint law; lengths and duplicates as they are.
-    * returns: acceptance, and the smallest of the sets H that bound it.
-    * raises `ValueError`: More than 16 tokens, or `law` is no law of tokens of p.
+    All 2^V sets of tokens are looked at, for up to 16 tokens.
     """
     if len(p) > MAX_SUBSETS_OF:
         raise ValueError(f"p has {len(p)} tokens: expected at most {MAX_SUBSETS_OF}")
@@ -92,10 +86,7 @@ def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
 
 
 def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: int) -> Optimum:
-    """`optimal_acceptance` for drafts with replacement, for any V: in order of p / q.
-
-    * raises `ValueError`: `drafts` is not an integer >= 1, or p and q differ in length.
-    """
+    """`optimal_acceptance` for drafts with replacement, for any V: in order of p / q."""
     check_count(drafts)
     check_pair(p, q)
     drawn = [int(token) for token in np.flatnonzero(q)]
@@ -111,12 +102,8 @@ def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: i
 def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
     """What an optimal rule accepts: the maximum flow from sets of drafts to tokens of theirs.
 
-    * `p`: Exact.
-    * `law`: {drafts: probability}, exact.
-    * returns: {(set of drafts, token of it): probability}, which sums to the optimal acceptance,
-      to at most p over each token, and to at most the probability of each set.
-    * raises `TypeError`: p or `law` has floats: rounding would leave paths to augment.
-    * raises `ValueError`: `law` is no law of tokens of p.
+    It sums to the optimal acceptance, to at most p over each token, and to at most the probability
+    of each set. p and `law` are exact: rounding would leave paths to augment.
     """
     check_exact(p, "p")
     check_exact(law.values(), "law")
@@ -130,8 +117,6 @@ def optimal_rows(p: Probabilities, law: DraftsLaw) -> dict[frozenset[int], Proba
     The flow out of the set, and for the rest of the set what the flow leaves of p. The flow being
     greatest, what it leaves of p is outside of every set that has a rest: a token is accepted iff
     it is in the set.
-
-    Parameters and errors as `coupling`.
     """
     flow, weights = coupling(p, law), by_set(law)
     accepted = {
@@ -159,10 +144,6 @@ def maximum_flow(
     Edmonds and Karp 1972: along shortest paths, so that it ends soon, whatever the amounts. A path
     fills an edge, takes back what another set sends to the same member, fills another edge of
     that set, and so on, to a member that has room. A toy: every set is a node.
-
-    * `supply`: {set: the most that it sends}; int or Fraction, as rounding would leave paths.
-    * `room`: {member: the most that it takes}, for every member of a set.
-    * returns: {(set, member): amount}, where positive.
     """
     left, space, flow = dict(supply), dict(room), Flow()
     while path := _augmenting_path(left, space, flow):

@@ -26,9 +26,8 @@ def compare_lengths(
     Lengths are ordered, so the distribution function is the right thing to look at; the bound
     sqrt(ln(2/alpha) / 2n) holds for every n.
 
-    * `counts` (ndarray of int, shape (longest + 1,)): How often 0, 1, … tokens were accepted.
-    * `law`: The closed form, the `accepted_lengths` of its rule.
-    * `alpha`: The chance that a conforming sampler deviates.
+    `counts` says how often 0, 1, … tokens were accepted, `law` is the `accepted_lengths` of the
+    rule, and a conforming sampler deviates with probability at most `alpha`.
     """
     observed, expected = _distribution_functions(counts, law)
     gaps = expected - observed
@@ -53,15 +52,9 @@ def _allowed_gap(trials: int, alpha: float) -> float:
 class MeasuredAcceptance:
     """Acceptance on one case: measured, with exact intervals, beside the closed form.
 
-    Attributes
-    ----------
-    rate, mean : float
-        How often the first draft was accepted; the mean number of accepted tokens.
-    rate_interval, mean_interval : tuple of float
-        Clopper–Pearson; Dvoretzky–Kiefer–Wolfowitz–Massart. They hold for every number of
-        trials, and miss the truth with probability at most `alpha`, both together.
-    rate_formula, mean_formula : float
-        The closed forms.
+    `rate` is of the first draft, `mean` the mean number of accepted tokens. The intervals,
+    Clopper–Pearson and Dvoretzky–Kiefer–Wolfowitz–Massart, hold for every number of trials, and
+    miss the truth with probability at most `alpha`, both together.
     """
 
     case: str
@@ -94,10 +87,7 @@ def measure_acceptance(
 ) -> MeasuredAcceptance:
     """The acceptance of the first draft and the mean accepted length, with exact intervals.
 
-    * `counts` (ndarray of int, shape (longest + 1,)): How often 0, 1, … tokens were accepted.
-    * `law`: The closed form, the `accepted_lengths` of its rule.
-    * `alpha`: The chance that an interval misses the truth; half of it for each.
-    * raises `ValueError`: Nothing was counted.
+    `counts` and `law` as in `compare_lengths`; each interval has half of `alpha`.
     """
     trials, accepted = int(counts.sum()), int(counts[1:].sum())
     rate_interval = binomial_interval(accepted, trials, alpha / 2)
@@ -127,10 +117,7 @@ def _judge(gaps: NDArray[np.float64], allowed: float) -> Conformance:
 
 
 def binomial_interval(successes: int, trials: int, alpha: float) -> tuple[float, float]:
-    """The exact (Clopper–Pearson) interval of a probability.
-
-    * raises `ValueError`: Not 0 <= successes <= trials, or no trials.
-    """
+    """The exact (Clopper–Pearson) interval of a probability."""
     if not 0 <= successes <= trials or not trials:
         raise ValueError(f"successes = {successes}: expected 0 to trials = {trials}, at least 1")
     return (

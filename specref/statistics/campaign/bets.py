@@ -82,9 +82,7 @@ def library_bets(
 ) -> dict[Strengthened, Floats]:
     """Log-bets on known bugs at several strengths: the mutant's next-token law over p.
 
-    * `p` (ndarray, shape (nodes, V))
-    * `clean`, `mutants` (ndarray, shape (nodes, V)): P(block starts with prefix + token) of the
-      clean step and of each mutant.
+    `clean` and `mutants` are P(block starts with prefix + token), by node and token.
     """
     bets: dict[Strengthened, Floats] = {}
     for name, mutant in mutants.items():
@@ -156,12 +154,10 @@ def ranks(p: Floats) -> Floats:
 
 
 def lag_bets(chance: Floats, repeats: Bools, product: Floats, tolerance: float = 0.0) -> Floats:
-    """Log-bets on a token, given an earlier one.
+    """Log-bets on tokens, each given an earlier one, to which p gives the probability `chance`.
 
-    * `chance` (ndarray, shape (events,)): The probability that p gives to the earlier token.
-    * `repeats` (ndarray of bool, shape (events,)): Whether the token is the same.
-    * `product` (ndarray, shape (events,)): Of the ranks of both tokens under p.
-    * `tolerance`: As in `tolerate`; both bets differ by at most twice their stake.
+    `repeats`: it is the same; `product`: of the ranks of both. With a tolerance as in `tolerate`:
+    both bets differ by at most twice their stake.
     """
     reach = np.maximum(chance, 1 - chance)
     gains = np.stack([(repeats - chance) / reach, product])
@@ -170,12 +166,7 @@ def lag_bets(chance: Floats, repeats: Bools, product: Floats, tolerance: float =
 
 
 class Recent:
-    """The last blocks of a case, with which lag bets compare the next ones.
-
-    * `p` (ndarray, shape (nodes, V)): The laws of a prefix tree.
-    * `length`: The longest block.
-    * `tolerance`: As in `tolerate`.
-    """
+    """The last blocks of a case, with which lag bets compare the next ones."""
 
     def __init__(self, p: Floats, length: int, tolerance: float = 0.0) -> None:
         self.p, self.ranks, self.tolerance = p, ranks(p), tolerance
@@ -184,9 +175,7 @@ class Recent:
     def bet(self, nodes: Ints, blocks: Ints, possible: Bools) -> Floats:
         """The log-wealth that lag bets win on new blocks, which then become the last ones.
 
-        * `nodes`, `blocks` (ndarray of int, shape (trials, length)): As `walk` gives and takes
-          them.
-        * `possible` (ndarray of bool, shape (trials, length)): Where to bet.
+        `nodes` and `blocks` are as `walk` gives and takes them; `possible` is where to bet.
         """
         past = np.concatenate([self.blocks, blocks])
         self.blocks = past[-DEPTH:].copy()
@@ -204,10 +193,7 @@ class Recent:
 
 
 def tally(rows: Iterable[Ints], size: int) -> tuple[Ints, Ints]:
-    """The distinct values of all rows, and how often each occurs in each row.
-
-    * `rows`: Integers from 0 to size - 1.
-    """
+    """The distinct values of rows of integers below `size`, and how often each row has each."""
     if size <= MOST_COUNTERS:
         counts = np.stack([np.bincount(row.ravel(), minlength=size) for row in rows])
         distinct = np.flatnonzero(counts.any(axis=0))

@@ -77,10 +77,7 @@ def drawn(
 ) -> Iterator[Drawn[Case, Samples]]:
     """The results of jobs, in order; a few are in flight at a time.
 
-    * `jobs` (iterator of (case, trials, call))
-    * `timeout`: How many seconds to wait for each.
-    * `in_flight`: How many jobs the executor has at a time.
-    * raises `SamplerFailed`: A call raised, or did not answer in time.
+    `SamplerFailed` if a call raised, or did not answer within `timeout` seconds.
     """
     if executor is None:
         for case, trials, draw in jobs:

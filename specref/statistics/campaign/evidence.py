@@ -197,8 +197,7 @@ def declare(
 ) -> CampaignCase:
     """Build a case: its prefix tree and its tables of bets.
 
-    * `tokens`: The length of each text, if text is all that will be seen.
-    * raises `ValueError`: An unknown algorithm, or two vocabularies for standard.
+    `tokens` is the length of each text, if text is all that will be seen.
     """
     from specref.rules import rule_of  # all algorithms: for who declares a case alone
 

@@ -164,10 +164,7 @@ def label(family: str, index: int, library: list[tuple[str, float]]) -> str:
 
 
 def as_row(values: ArrayLike, name: str) -> Floats:
-    """Numbers as float64.
-
-    * raises `TypeError`: Some are not real numbers.
-    """
+    """Numbers as float64."""
     array = np.asarray(values)
     real = array.dtype.kind in "fiu"
     if array.dtype.kind == "O":
@@ -178,10 +175,7 @@ def as_row(values: ArrayLike, name: str) -> Floats:
 
 
 def as_index(value: SupportsIndex, name: str) -> int:
-    """An integer, whatever its type.
-
-    * raises `TypeError`: It is none, or True or False.
-    """
+    """An integer, whatever its type."""
     if not isinstance(value, (bool, np.bool_)):
         try:
             return operator.index(value)

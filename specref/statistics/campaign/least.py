@@ -34,13 +34,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class Least:
-    """A difference that laws have at least, about, and its standard error.
-
-    Attributes
-    ----------
-    estimate, error : float
-        Total variation.
-    """
+    """A total variation that laws have at least, about, and its standard error."""
 
     estimate: float
     error: float
@@ -81,8 +75,7 @@ def off_by(cells: Cells, apart: float) -> tuple[Floats, Bools]:
 def least_of(views: Iterable[Cells], trials: int, *, both: bool = False) -> Least:
     """The difference that is surest to be large, of all views and in both directions.
 
-    * `both`: Whether `size` counts two samples of so many trials, of which `seen` are in the
-      first.
+    `both`: `size` counts two samples of so many trials, of which `seen` are in the first.
     """
     found = [Least(0.0, 0.5 / trials**0.5)]
     for cells in views:
@@ -104,8 +97,7 @@ def least_of(views: Iterable[Cells], trials: int, *, both: bool = False) -> Leas
 def least_on(tree: PrefixTree, counts: Floats, trials: int, impossible: int = 0) -> Least:
     """The difference of completed blocks from their law, by their first tokens or by one of them.
 
-    * `counts` (ndarray, shape (nodes, V)): Of possible blocks.
-    * `impossible`: How many other blocks there are.
+    `counts` are of possible blocks, besides `impossible` others.
     """
     seen, law = tree.mass(counts, trials - impossible), tree.mass(np.zeros_like(counts), 1)
     tokens = _views(tree, seen), _views(tree, law)

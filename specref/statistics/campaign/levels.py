@@ -24,12 +24,8 @@ LARGEST_EXACT = 10**9
 class TestResult:
     """The result of a test at a fixed sample size.
 
-    * `alpha`: The chance to reject a correct sampler.
-    * `statistic`, `threshold`: Rejected iff `statistic` exceeds `threshold`.
-    * `total_variation`: Between the observed frequencies and the law (positive even for a correct
-      sampler).
-    * `detectable`: A sampler at least this far (in total variation) is rejected with probability
-      0.999.
+    * `total_variation`: Of the observed frequencies; positive even for a correct sampler.
+    * `detectable`: A sampler at least this far is rejected with probability 0.999.
     * `impossible`: Outcomes that were seen though the law excludes them; one is enough to reject.
     """
 
@@ -60,16 +56,7 @@ def total_variation_test(
     a draw, so by McDiarmid's inequality it exceeds its mean by sqrt(ln(1/alpha) / 2n) with
     probability at most alpha: for every n, every law, without an asymptotic approximation.
 
-    * `counts`: {outcome: how often it was seen}.
-    * `law`: {outcome: probability}, sum 1.
-    * `alpha`, `beta`: The rates of false rejection, and of missing a law at distance `detectable`.
-    * raises `ValueError`: No trials, a negative count, or a law that does not sum to 1.
-
-    >>> law = {"a": 0.5, "b": 0.5}
-    >>> total_variation_test({"a": 5000, "b": 5000}, law).rejected
-    False
-    >>> total_variation_test({"a": 6000, "b": 4000}, law).rejected
-    True
+    `beta` is the rate of missing a law at distance `detectable`.
     """
     observed, expected, impossible = _aligned(counts, law)
     trials = int(observed.sum()) + sum(counts[outcome] for outcome in impossible)

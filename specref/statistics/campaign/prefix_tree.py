@@ -19,12 +19,7 @@ from specref.vocabulary import Tokens, UntokenisableError, intersection, transla
 
 
 def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
-    """Blocks as one array, padded with -1.
-
-    * raises `TypeError`: Tokens are not integers.
-    * raises `ValueError`: The array is not two-dimensional, an entry is below -1, or a token
-      follows a -1.
-    """
+    """Blocks as one array, padded with -1."""
     if isinstance(blocks, np.ndarray):
         if not np.issubdtype(blocks.dtype, np.integer):
             raise TypeError(f"{name} has dtype {blocks.dtype}: expected integers")
@@ -51,10 +46,7 @@ def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
 
 
 def fitted(blocks: Ints, length: int) -> Ints:
-    """The same blocks in `length` columns.
-
-    * raises `ValueError`: A block is longer.
-    """
+    """The same blocks in `length` columns; `ValueError` if one is longer."""
     longer = np.argwhere(blocks[:, length:] >= 0)
     if len(longer):
         raise ValueError(f"blocks[{longer[0, 0]}] has more than {length} tokens")
@@ -141,11 +133,7 @@ def prefix_tree(
     lookahead: int = 1,
     length: int | None = None,
 ) -> PrefixTree:
-    """Build the tree of prefixes shorter than `length` (by default lookahead + 1).
-
-    * raises `ValueError`: The tree has more than two million cells: use `Campaign.observe`, which
-      needs none.
-    """
+    """Build the tree of prefixes shorter than `length` (by default lookahead + 1)."""
     longest = len(positions(lookahead)) + 1 if length is None else length
     p_model, q_model = as_float(target), as_float(drafter)
     prefixes: list[Tokens] = [()]
@@ -187,12 +175,8 @@ def drafter_row(target: Model, drafter: Model, context: Tokens) -> Probabilities
 def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
     """The node before each token, and the rows whose block the target excludes.
 
-    * `blocks` (ndarray of int, shape (trials, longest)): Padded with -1; `longest` is at most the
-      length of the tree (`fitted`).
-    * returns: nodes : ndarray of int, shape (trials, longest): -1 where there is no token, or past
-      an impossible one.
-    * returns: Rows with a token that the target excludes, or that goes on after the end.
-    * raises `ValueError`: A token id is out of range, or a block is empty.
+    The node is -1 where there is no token, or past an impossible one. Blocks are no longer than
+    the tree (`fitted`).
     """
     trials, longest = blocks.shape
     size = tree.p.shape[1]
@@ -251,10 +235,7 @@ def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints)
 
 
 def as_drafts(tree: PrefixTree, drafts: Sequence[Tokens] | Ints | None, trials: int) -> Ints:
-    """Drafts as one array, padded with -1.
-
-    * raises `TypeError`, `ValueError`: They are missing, of the wrong shape, or no token ids.
-    """
+    """Drafts as one array, padded with -1."""
     expected = (trials, tree.lookahead)
     drafted = None if drafts is None else as_blocks(drafts, "drafts")
     if drafted is None or drafted.shape != expected:

@@ -48,12 +48,8 @@ def verify_float64(p: Floats, q: Floats, drafts: Ints, coins: Coins) -> Ints:
     never rejected, since its uniform is below 1 = p / q. Where rounding alone rejects a draft
     and no token has p > q (a chance of the order of 1e-16), the last token is drawn from p.
 
-    * `p` (ndarray, shape (trials or 1, lookahead + 1, V))
-    * `q` (ndarray, shape (trials or 1, lookahead, V))
-    * `drafts` (ndarray of int, shape (trials, lookahead)): Drawn from q; -1 after the last draft
-      of a shorter row.
-    * returns: ndarray of int, shape (trials, lookahead + 1): Blocks padded with -1.
-    * raises `ValueError`: Shapes do not fit, a draft is impossible under q, or it follows a -1.
+    p and q have a row for each trial, or one for all. Rows of drafts, and blocks, are padded with
+    -1.
 
     >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
     >>> coins = Coins(np.array([[0.6], [0.7]]), np.ones((2, 2)))
@@ -159,8 +155,6 @@ def round_to(values: ArrayLike, dtype: Dtype) -> Floats:
     """Round to the nearest number of a format, ties to even; held in float64.
 
     bfloat16 is the upper half of a float32, as hardware and torch convert it.
-
-    * raises `ValueError`: Unknown format.
     """
     if dtype not in FORMATS:
         raise ValueError(f"dtype = {dtype!r}: expected one of {', '.join(FORMATS)}")
@@ -183,11 +177,8 @@ def _upper_half(values: NDArray[np.float32]) -> NDArray[np.float32]:
 def softmax_in(dtype: Dtype, logits: ArrayLike) -> Floats:
     """Softmax over the last axis as engines do it: in float32, from and to a narrower format.
 
-    * `dtype` ({"float64", "float32", "float16", "bfloat16"}): "float64" is computed in float64.
-    * `logits` (array_like, shape (..., V)): Rounded to `dtype` first. Where they are of that
-      format already, as a model emits them, their exact softmax is the target.
-    * returns: ndarray, shape (..., V): float64 numbers of the format; they sum to 1 up to
-      rounding.
+    Logits are rounded to `dtype` first. Where they are of that format already, as a model emits
+    them, their exact softmax is the target.
     """
     internal = np.float64 if dtype == "float64" else np.float32
     rounded = round_to(logits, dtype).astype(internal)
@@ -203,8 +194,6 @@ def verify_in(
     p and q are rounded to the format, and so are p / q and (p - q)+. Uniforms are cut off after
     `uniform_bits` binary digits, as a generator of that format makes them. 0 / 0 refuses a
     draft; where no token has p > q then, the last token is drawn from p. Draws race in float64.
-
-    Parameters and result as `verify_float64`.
     """
     uniforms = np.floor(coins.accept * 2.0**uniform_bits) / 2.0**uniform_bits
     rounded = partial(round_to, dtype=dtype)
@@ -221,11 +210,7 @@ def law_in(
 ) -> Floats:
     """The exact law of one token of `verify_in`, with softmax in the same format.
 
-    * `dtype` ({"float64", "float32", "float16", "bfloat16"})
-    * `p_logits`, `q_logits` (array_like, shape (V,))
-    * `drafted_in`: The format of the q that drafts are drawn from, if it is not the q that
-      verifies them.
-    * returns: ndarray, shape (V,): Sums to 1 up to float64 rounding.
+    `drafted_in`: the format of the q that drafts are drawn from, if not of the one that verifies.
     """
     p, q = (softmax_in(dtype, logits) for logits in (p_logits, q_logits))
     drafted = q if drafted_in is None else softmax_in(drafted_in, q_logits)
@@ -240,10 +225,7 @@ def output_law(
     drafted: Floats | None = None,
     uniform_bits: int = BITS,
 ) -> Floats:
-    """The exact law of one token of `verify_in`, for drafts drawn from norm(`drafted`).
-
-    Parameters and result as `law_in`, from probabilities; `drafted` is by default the rounded q.
-    """
+    """`law_in` of probabilities, for drafts from norm(`drafted`), by default the rounded q."""
     p, q = round_to(p, dtype), round_to(q, dtype)
     draft = q if drafted is None else drafted
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -38,11 +38,7 @@ LARGEST = int(np.iinfo(np.int64).max)
 
 
 def as_texts(texts: Texts, name: str) -> Ints:
-    """Texts as one array, padded with -1.
-
-    * raises `TypeError`: A text is not a sequence, or a token is not an integer.
-    * raises `ValueError`: A text is empty, a token follows padding, or an id is out of range.
-    """
+    """Texts as one array, padded with -1."""
     if isinstance(texts, np.ndarray):
         array = _checked_array(texts, name)
     else:

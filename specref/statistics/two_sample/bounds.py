@@ -59,11 +59,7 @@ def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
 
     If the laws are one then, given which texts there are, every deal of them to the two sides
     is equally likely. If they are not, the estimate is at least the difference of the event
-    that tells them apart best, of mean the true distance.
-
-    * `counts` (ndarray of int, shape (2, different texts)): How often each text was seen; both
-      rows have the same sum.
-    * `look`: Counted from 1.
+    that tells them apart best, of mean the true distance. `counts` has a row for each side.
     """
     trials = int(counts[0].sum())
     if not trials:
@@ -135,11 +131,7 @@ def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: 
 
     Roughly: as if noise fell with the square root of their number. It does once texts repeat,
     and falls more slowly before. Without any texts there is no noise to go by, and this is a
-    lower bound.
-
-    * `trials`: Texts on each side behind `found`.
-    * `alpha`: Of all looks together.
-    * `look`: The next one.
+    lower bound. `trials` are those behind `found`, `look` is the next one.
     """
 
     def detectable(n: int) -> float:
@@ -190,10 +182,7 @@ CLOSE = 1e-9
 
 
 def spectrum(second: Floats) -> Floats:
-    """The eigenvalues of M, largest last; features that no pair tells apart are left out.
-
-    * `second` (ndarray, shape (features, features)): A, the sum of d d' over pairs.
-    """
+    """The eigenvalues of M, from A; features that no pair tells apart are left out."""
     used = np.flatnonzero(np.diag(second) > 0)
     scale = 1 / np.sqrt(np.diag(second)[used])
     values = np.linalg.eigvalsh(second[np.ix_(used, used)] * np.outer(scale, scale))
@@ -209,8 +198,7 @@ def statistic(sums: Floats, variances: Floats) -> float:
 def log_tail(value: float, eigenvalues: Floats) -> float:
     """The logarithm of a bound on the probability that T is at least `value`.
 
-    * `value`: T, or a sum of such statistics of independent groups of pairs.
-    * `eigenvalues`: Those of M, or of all groups together.
+    Or a sum of such statistics of independent groups, with the eigenvalues of all together.
 
     One feature, eight deviations off: the normal tail on both sides is 10^-14.9.
 
