@@ -155,14 +155,6 @@ def test_float32_rows_are_told_the_remedy():
     assert Model(AB, lambda context: exact / exact.sum()).next_token(()).dtype == np.float64
 
 
-def test_each_context_is_asked_once():
-    asked = []
-    model = Model(AB, lambda context: asked.append(context) or HALF)
-    for context in [(), (0,), [0], ()]:
-        model.next_token(context)
-    assert asked == [(), (0,)]
-
-
 @given(distributions(2), contexts(AB, 3))
 def test_iid_model_ignores_its_context(p, context):
     assert list(iid_model(AB, p).next_token(context)) == list(p)

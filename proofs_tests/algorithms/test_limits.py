@@ -63,7 +63,7 @@ RANGES: list[tuple[Callable[[Any], Any], list, list, str]] = [
     (
         partial(top_p, Q),
         [Fraction(1, 100), 1],
-        [0, Fraction(101, 100)],
+        [0, Fraction(101, 100), math.nan],
         "mass = {}: expected a number in (0, 1]",
     ),
     (
