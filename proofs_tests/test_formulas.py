@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.pages.typeset import STATE, latex, symbols
-from specref.algorithms.companion.guided import between
-from specref.algorithms.companion.signals import companion_acceptance
+from specref.algorithms.companion.companion import between, companion_acceptance
 from specref.algorithms.lookahead import fixed, until_determined
 from specref.algorithms.ngrams.ngrams import learning_free, trie
 from specref.algorithms.text.path_kernels import Drafting, canonical

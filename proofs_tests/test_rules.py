@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specref.algorithms.companion.guided import between, verified_length_for_proofs
+from specref.algorithms.companion.companion import between, verified_length_for_proofs
 from specref.chance import Exact, Traced, exact_distribution
 from specref.models import Model, hashed_model, iid_model
 from specref.rule import Rule

@@ -25,7 +25,7 @@ from specref.algorithms import (
     union,
 )
 from specref.algorithms.companion import rejecting
-from specref.algorithms.companion.guided import guided
+from specref.algorithms.companion.companion import guided
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.k_seq import smallest_rho
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance

@@ -12,7 +12,7 @@ import pytest
 from specref.algorithms import ngrams, standard
 from specref.algorithms.companion import predictable_step
 from specref.algorithms.companion.batch import fixed_budget_step
-from specref.algorithms.companion.signals import companion_acceptance
+from specref.algorithms.companion.companion import companion_acceptance
 from specref.algorithms.greedy_block import extended as extended_ratio
 from specref.algorithms.lookahead import fixed, n_max, positions
 from specref.algorithms.ngrams.drafts import context_drafts, mixed_drafts, table_drafts

@@ -33,7 +33,7 @@ from specref import Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import companion, slem, standard
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
-from specref.algorithms.companion.signals import companion_acceptance, similarity
+from specref.algorithms.companion.companion import companion_acceptance, similarity
 from specref.contrib.speed.companion_table import (
     Observation,
     accepted_length_law,

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count, pairwise, repeat
 from types import MappingProxyType
 
-from specref.algorithms.companion.guided import guided, verified_length_for_proofs
+from specref.algorithms.companion.companion import guided, verified_length_for_proofs
 from specref.algorithms.decoding import Step
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability

@@ -13,9 +13,14 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from specref.algorithms import standard
-from specref.algorithms.companion.companion import Judge, Length, Prior
+from specref.algorithms.companion.companion import (
+    Judge,
+    Length,
+    Prior,
+    companion_acceptance,
+    similarity,
+)
 from specref.algorithms.companion.companion import step as published
-from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.chance import Chance
 from specref.distributions import Probability, Row
 from specref.models import Model, iid_model, table_model

@@ -29,7 +29,7 @@ from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import companion, standard
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
-from specref.algorithms.companion.signals import similarity
+from specref.algorithms.companion.companion import similarity
 from specref.chance import Traced, enumerate_paths
 from specref.contrib.speed.companion_table import truncated_law
 from specref.contrib.speed.speedup import expected_block_length

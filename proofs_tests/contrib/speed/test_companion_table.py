@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specref import Vocabulary, is_lossless
 from specref.algorithms import companion
 from specref.algorithms.companion import rejecting
-from specref.algorithms.companion.signals import companion_acceptance, similarity
+from specref.algorithms.companion.companion import companion_acceptance, similarity
 from specref.contrib.speed.companion_table import (
     AcceptanceTable,
     EmptyBinError,

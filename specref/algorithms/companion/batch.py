@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-from specref.algorithms.companion.companion import Prior, check_vocabularies, rate
-from specref.algorithms.companion.signals import similarity
+from specref.algorithms.companion.companion import Prior, check_vocabularies, rate, similarity
 from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance

@@ -9,11 +9,10 @@ verified as rejected (`rejecting`).
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance
-from specref.distributions import Probability
+from specref.distributions import Probabilities, Probability, is_exact, overlap
 from specref.models import Model
 from specref.vocabulary import Tokens
 
@@ -133,3 +132,86 @@ def check_vocabularies(target: Model, drafter: Model, companion: Model) -> None:
     for name, model in (("drafter", drafter), ("companion", companion)):
         if model.vocabulary.tokens != target.vocabulary.tokens:
             raise ValueError(f"{name} has another vocabulary than target: expected the same")
+
+
+def similarity(q: Probabilities, c: Probabilities) -> Probability:
+    """S = sum min(q, c) = 1 - TV(q, c): what is known before the token is drawn.
+
+    Kim et al. 2025, section 4.2. It is the mean of `companion_acceptance` over tokens from q.
+
+    Raises
+    ------
+    ValueError
+        The laws have different lengths.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> similarity(as_distribution(["1/2", "1/2"]), as_distribution(["1/10", "9/10"]))
+    Fraction(3, 5)
+    """
+    check_lengths(q, c)
+    shared = overlap(q, c)
+    exact = is_exact(q) and is_exact(c)
+    return shared if exact else min(shared, 1.0)  # floats may add up to a little more
+
+
+def companion_acceptance(q: Probabilities, c: Probabilities, token: int) -> Probability:
+    """A = min(1, c / q) at the drafted token: a function of the token itself.
+
+    Kim et al. 2025, section 4.2.
+
+    Raises
+    ------
+    ValueError
+        The laws have different lengths, or q(token) = 0: it cannot have been drafted.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> companion_acceptance(as_distribution(["1/2", "1/2"]), as_distribution(["1/10", "9/10"]), 0)
+    Fraction(1, 5)
+    """
+    check_lengths(q, c)
+    if not 0 <= token < len(q):
+        raise ValueError(f"token = {token}: expected 0 <= id < {len(q)}")
+    if q[token] == 0:
+        raise ValueError(f"token = {token} has q = 0: it cannot have been drafted")
+    ratio: Probability = c[token] / q[token]
+    return min(ratio, 1)
+
+
+def check_lengths(q: Probabilities, c: Probabilities) -> None:
+    """Raise `ValueError` unless two laws have one length."""
+    if len(q) != len(c):
+        raise ValueError(f"laws of {len(q)} and {len(c)} tokens: expected one vocabulary")
+
+
+def between(target: Model, drafter: Model) -> Model:
+    """A companion for proofs: halfway between target and draft model."""
+
+    def next_token(context: Tokens) -> Probabilities:
+        row: Probabilities = (target.next_token(context) + drafter.next_token(context)) / 2
+        return row
+
+    return Model(target.vocabulary, next_token)
+
+
+def verified_length_for_proofs(rates: Sequence[Probability]) -> int:
+    """How many rates come before the first below 3/4."""
+    return next((k for k, rate in enumerate(rates) if 4 * rate < 3), len(rates))
+
+
+def guided(
+    step: Callable[..., Tokens],
+    estimate: Callable[..., Probability],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+) -> Tokens:
+    """One iteration of companion-guided verification, with a companion and a length for proofs."""
+    third = between(target, drafter)
+    told = {"companion": third, "estimate": estimate, "length": verified_length_for_proofs}
+    return step(target, drafter, context, lookahead, chance, **told)

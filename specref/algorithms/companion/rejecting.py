@@ -14,9 +14,10 @@ from specref.algorithms.companion.companion import (
     Length,
     check_vocabularies,
     checked_length,
+    companion_acceptance,
     rate,
+    similarity,
 )
-from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance

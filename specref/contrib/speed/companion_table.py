@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
-from specref.algorithms.companion.signals import check_lengths
+from specref.algorithms.companion.companion import check_lengths
 from specref.algorithms.lookahead import positions
 from specref.distributions import Probabilities, Probability
 from specref.theory.goodput import Rates, survival
