@@ -22,8 +22,8 @@ from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
 from specref.vocabulary import Tokens
-from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture
 from specref.zoo.entry import Iterate, Iterated
+from specref.zoo.fixtures import BLOCK_TOKENS, ExactFixture
 from specref.zoo.parts.siblings import PAIRS
 
 

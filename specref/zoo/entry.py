@@ -192,6 +192,7 @@ def first_tokens(iterate: Iterate, fixture: ExactFixture) -> Law:
 
     Iterations meet in the tokens so far and in what is carried: paths that share both are merged.
 
+    >>> from specref.algorithms import greedy_block
     >>> from specref.zoo.greedy_block import PAIRS
     >>> coin = PAIRS["coin"]
     >>> first_tokens(greedy_block.iterate, coin) == coin.continued()
