@@ -306,7 +306,6 @@ CROSSING = {
     "probing": "interception",
     "process": "life",
     "proofs/everywhere": "other_laws planted",
-    "contrib/checkpoints": "onnx_and_openvino",
     "contrib/compare": "real_servers",
     "contrib/engines": "changed_engines samplers trained_batches upstream_reports",
     "contrib/vocabularies": "model_pairs real_vocabularies",

@@ -4,20 +4,33 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-from specref.contrib.checkpoints.gguf_file import write_gguf
-from specref.contrib.checkpoints.hugging_face import write_hugging_face
 from specref.contrib.checkpoints.law import Law, plain
-from specref.contrib.checkpoints.onnx_file import write_onnx
-from specref.contrib.checkpoints.openvino_file import write_openvino
-from specref.contrib.checkpoints.weights import ARCHITECTURES
+from specref.contrib.checkpoints.weights import ARCHITECTURES, Weights
+
+
+def _written(
+    package: str, file: str, writer: str, law: Law, weights: Weights, folder: Path
+) -> None:
+    """Write a checkpoint by a function of a file that needs a package."""
+    name, kind = package.partition(".")[0], weights.config["model_type"]
+    if name != "safetensors" and kind != "llama":
+        raise ValueError(f"architecture = {kind}: expected llama for {name}")
+    try:
+        import_module(package)
+    except ImportError:
+        raise ImportError(f"{name} is not installed: pip install {name}") from None
+    getattr(import_module(f"specref.contrib.checkpoints.{file}"), writer)(law, weights, folder)
+
 
 WRITERS = {
-    "hf": write_hugging_face,
-    "gguf": write_gguf,
-    "onnx": write_onnx,
-    "openvino": write_openvino,
+    "hf": partial(_written, "safetensors.numpy", "hugging_face", "write_hugging_face"),
+    "gguf": partial(_written, "gguf", "gguf_file", "write_gguf"),
+    "onnx": partial(_written, "onnx", "onnx_file", "write_onnx"),
+    "openvino": partial(_written, "openvino", "openvino_file", "write_openvino"),
 }
 LAW_FILE = "law.json"
 

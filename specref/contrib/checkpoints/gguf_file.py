@@ -2,23 +2,15 @@
 
 from pathlib import Path
 
+import gguf
+
 from specref.contrib.checkpoints.law import START, Law
 from specref.contrib.checkpoints.weights import HEAD, Float32s, Weights
 
 
 def write_gguf(law: Law, weights: Weights, folder: Path) -> None:
-    """Write `model.gguf`, in float32, into a folder that exists.
-
-    * raises `ImportError`: gguf is missing.
-    * raises `ValueError`: It is no Llama.
-    """
+    """Write `model.gguf`, in float32, into a folder that exists."""
     config = weights.config
-    if config["model_type"] != "llama":
-        raise ValueError(f"architecture = {config['model_type']}: expected llama for gguf")
-    try:
-        import gguf
-    except ImportError:
-        raise ImportError("gguf is not installed: pip install gguf") from None
     writer = gguf.GGUFWriter(folder / "model.gguf", "llama")
     writer.add_name("specref law")
     writer.add_context_length(config["max_position_embeddings"])

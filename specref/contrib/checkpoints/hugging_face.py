@@ -5,26 +5,21 @@ import re
 from pathlib import Path
 from typing import Any
 
+from safetensors.numpy import save_file
+
 from specref.contrib.checkpoints.law import START, Law
 from specref.contrib.checkpoints.weights import Weights
 
 
 def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
-    """Write config, weights in float32 and tokenizer into a folder that exists.
-
-    * raises `ImportError`: safetensors is missing.
-    """
-    try:
-        from safetensors.numpy import save_file
-    except ImportError:
-        raise ImportError("safetensors is not installed: pip install safetensors") from None
+    """Write config, weights in float32 and tokenizer into a folder that exists."""
     save_file(weights.tensors, folder / "model.safetensors", metadata={"format": "pt"})
     special = {"bos_token": START, "unk_token": START}
     if law.eos is not None:
         special |= dict.fromkeys(("eos_token", "pad_token"), str(law.vocabulary.eos))
     for name, content in {
         "config": weights.config,
-        "generation_config": generation_config(weights),
+        "generation_config": weights.generation_config(),
         "tokenizer": tokenizer(law),
         "tokenizer_config": {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -35,14 +30,6 @@ def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
         },
     }.items():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-
-
-def generation_config(weights: Weights) -> dict[str, Any]:
-    """What `generation_config.json` holds: sampling, with no settings that change the law."""
-    ids = {
-        f"{name}_token_id": weights.config[f"{name}_token_id"] for name in ("bos", "eos", "pad")
-    }
-    return {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0, **ids}
 
 
 def tokenizer(law: Law) -> dict[str, Any]:

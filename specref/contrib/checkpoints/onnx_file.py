@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from specref.contrib.checkpoints.law import Law
 from specref.contrib.checkpoints.weights import FREQUENCIES, HEAD, Weights
@@ -43,25 +44,14 @@ llama (int64[batch, new] input_ids, int64[batch, all] attention_mask,
 
 
 def write_onnx(law: Law, weights: Weights, folder: Path) -> None:
-    """Write `model.onnx`, in float32, and `genai_config.json` into a folder that exists.
-
-    * raises `ImportError`: onnx is missing.
-    * raises `ValueError`: It is no Llama.
-    """
+    """Write `model.onnx`, in float32, and `genai_config.json` into a folder that exists."""
     config = weights.config
-    if config["model_type"] != "llama":
-        raise ValueError(f"architecture = {config['model_type']}: expected llama for onnx")
-    try:
-        import onnx
-    except ImportError:
-        raise ImportError("onnx is not installed: pip install onnx") from None
     heads, length = config["num_attention_heads"], config["max_position_embeddings"]
     graph = GRAPH.format(heads=heads, head=HEAD, size=law.size, epsilon=config["rms_norm_eps"])
     model = onnx.parser.parse_model(graph)
     angles = np.outer(np.arange(length), FREQUENCIES)
     tensors = {"cos": np.cos(angles), "sin": np.sin(angles)}
-    for name, tensor in weights.tensors.items():
-        short = name.removesuffix(".weight").rsplit(".", 1)[-1]
+    for short, tensor in weights.by_short_name().items():
         tensors[short] = tensor.T if short.endswith(("_proj", "head")) else tensor
     used = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(

@@ -40,6 +40,17 @@ class Weights:
     config: dict[str, Any]
     tensors: dict[str, Float32s]
 
+    def by_short_name(self) -> dict[str, Float32s]:
+        """The tensors of the only layer, and those beside it, by the last part of their names."""
+        names = {name.removesuffix(".weight").rsplit(".", 1)[-1]: name for name in self.tensors}
+        return {short: self.tensors[name] for short, name in names.items()}
+
+    def generation_config(self) -> dict[str, Any]:
+        """What `generation_config.json` holds: sampling, with no settings that change the law."""
+        names = (f"{name}_token_id" for name in ("bos", "eos", "pad"))
+        ids = {name: self.config[name] for name in names}
+        return {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0, **ids}
+
 
 def llama(law: Law) -> Weights:
     """A Llama. It finds the position to look back at by its rotary embedding.
@@ -48,8 +59,6 @@ def llama(law: Law) -> Weights:
     positions back is the sum of cos(f (r - back + 1)) over the frequencies f, largest at
     r = back - 1, and in a shorter text at its first token. That holds up to a `back` of 6 at this
     base of the frequencies; scores are scaled until the others are 40 below.
-
-    * raises `ValueError`: More than 1,000 tokens, or a `back` above 6.
     """
     size, looks = law.size, law.back > 1
     _check(law, LLAMA_BACK, "llama")
@@ -103,10 +112,7 @@ def llama(law: Law) -> Weights:
 
 
 def gpt2(law: Law) -> Weights:
-    """A GPT-2. Positions are one-hot: any `back` below its context of 256 tokens.
-
-    * raises `ValueError`: More than 1,000 tokens, or a `back` of 256 or more.
-    """
+    """A GPT-2. Positions are one-hot: any `back` below its context of 256 tokens."""
     size, looks = law.size, law.back > 1
     _check(law, GPT2_CONTEXT - 1, "gpt2")
     width = 2 * size + GPT2_CONTEXT
