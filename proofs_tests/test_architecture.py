@@ -298,7 +298,7 @@ CROSSING = {
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
     "cli": "process",
-    "conformance": "block false_alarms outcomes recorded",
+    "conformance": "block outcomes recorded",
     "conformance/checks": "check_edges trees",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",

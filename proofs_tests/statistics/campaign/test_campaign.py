@@ -751,6 +751,17 @@ def test_texts_that_end_early_are_refused() -> None:
         campaign.add(case, [(0, 1, 1), (0,)])
 
 
+def test_total_variation_alone_counts_as_lossy() -> None:
+    """Without bets the evidence stays at 1."""
+    campaign, case = fresh("eos", alpha=1e-4)
+    campaign.evidence.bet = lambda *arguments: None  # type: ignore[method-assign]
+    campaign.evidence.tolerance = 1e-9  # no Dirichlet bets either
+    law = law_of(MUTANTS["always-accept-u0"].step, "eos")
+    campaign.add(case, drawn(law, 3_000, np.random.default_rng(2)))
+    assert campaign.peak == pytest.approx(0)
+    assert campaign.report().verdict == Verdict.LOSSY
+
+
 def test_a_distance_that_was_found_stays_found() -> None:
     campaign, case = fresh("c")
     campaign._too_far = True
