@@ -9,16 +9,14 @@ import argparse
 import contextlib
 import math
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from specref.chance import exact_distribution
-from specref.models import as_float
+from proofs_tests.helpers.campaigns import drawn, law_of, template, without
 from specref.report.palette import BLUE, GREEN, GREY, VERMILLION
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.evidence import CampaignCase
-from specref.statistics.campaign.prefix_tree import as_blocks
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 from specref.zoo.planning import information
 
@@ -28,36 +26,16 @@ HORIZON = 3_000_000
 LIBRARIES = ("library", "left out", "blind")
 
 
-def block_law(fixture: ExactFixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
-    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
-    law = exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
-    return as_blocks(list(law)), np.array([float(p) for p in law.values()])
-
-
-def declared(fixture: ExactFixture) -> CampaignCase:
-    """The case of a fixture, to be adopted by campaigns."""
-    return Campaign().case(fixture.target, fixture.drafter, (), fixture.lookahead, mutants=MUTANTS)
-
-
-def without(case: CampaignCase, names: set[str]) -> CampaignCase:
-    """The case with some bugs taken out of its library."""
-    kept = [row for row, (name, _) in enumerate(case.library) if name not in names]
-    library = tuple(case.library[row] for row in kept)
-    return replace(case, library=library, log_bets=case.log_bets[kept])
-
-
 def iterations_needed(
-    template: CampaignCase, fixture: ExactFixture, entry: Entry, seed: int
+    declared: CampaignCase, fixture: ExactFixture, entry: Entry, seed: int
 ) -> int:
     """Iterations until LOSSY, on a geometric grid; the horizon if it is not found."""
-    rng = np.random.default_rng(seed)
-    blocks, weights = block_law(fixture, entry)
+    rng, law = np.random.default_rng(seed), law_of(entry.step, fixture.name)
     campaign = Campaign(alpha=ALPHA)
-    case = campaign.adopt(template)
+    case = campaign.adopt(declared)
     done, goal = 0, 20.0
     while done < HORIZON:
-        rows = rng.choice(len(blocks), size=int(goal) - done, p=weights / weights.sum())
-        campaign.add(case, blocks[rows])
+        campaign.add(case, drawn(law, int(goal) - done, rng))
         done, goal = int(goal), goal * GROWTH
         if campaign.decided_lossy:
             return done
@@ -93,7 +71,7 @@ def exact_laws(fixture: ExactFixture) -> dict[str, object]:
 
 def measured(fixture: ExactFixture, runs: int) -> list[Found]:
     """Every bug that is lossy on the fixture, and not decided by what the target excludes."""
-    known, laws, found = declared(fixture), exact_laws(fixture), []
+    known, laws, found = template(fixture.name), exact_laws(fixture), []
     for name, law in laws.items():
         entry = MUTANTS[name]
         tv = float(total_variation_on(entry, fixture))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from proofs_tests.benchmarks.power import declared, iterations_needed
-from proofs_tests.helpers.campaigns import Law, block_law, surely_at_most, tree_of
+from proofs_tests.benchmarks.power import iterations_needed
+from proofs_tests.helpers.campaigns import Law, block_law, surely_at_most, template, tree_of
 from proofs_tests.helpers.campaigns import drawn as blocks_drawn
 from proofs_tests.helpers.campaigns import law_of as law_of_step
 from specref.algorithms import standard
@@ -70,7 +70,7 @@ def test_every_mutant_is_found_within_three_times_its_plan(name: str) -> None:
     assert plans, "blind on every fixture"
     plan = min(plans, key=lambda plan: plan.expected_trials)
     fixture = FIXTURES[plan.fixture]
-    found = iterations_needed(declared(fixture), fixture, MUTANTS[name], seed=17)
+    found = iterations_needed(template(fixture.name), fixture, MUTANTS[name], seed=17)
     first_look = 20
     assert found <= 3 * plan.expected_trials + first_look
 
