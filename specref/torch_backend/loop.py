@@ -13,8 +13,9 @@ from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import Coins, row_coins
 from specref.torch_backend.shaping import sent
 from specref.torch_backend.statistics import Generation, Iteration
+from specref.torch_backend.validation import NO_DRAFT, padded_drafts
 from specref.torch_backend.verification.block import verify_block
-from specref.torch_backend.verification.chains import NO_DRAFT, verify, verify_matching
+from specref.torch_backend.verification.chains import verify, verify_matching
 
 Block: TypeAlias = tuple[Tensor, Tensor]
 
@@ -132,9 +133,7 @@ class Loop:
         columns = min(drafts.tokens.shape[1], max(room))
         tokens, laws = drafts.tokens[:, :columns].to(self.target.device), drafts.laws
         if min(room) < columns:
-            ends = sent(room, tokens.device)[:, None]
-            past = torch.arange(columns, device=tokens.device) >= ends
-            tokens = tokens.masked_fill(past, NO_DRAFT)
+            tokens = padded_drafts(tokens, sent(room, tokens.device))[:, :-1]
         if self.rules.eos:
             ended = torch.stack([tokens == eos for eos in sorted(self.rules.eos)]).any(0)
             tokens = tokens.masked_fill(ended.cumsum(1) > ended.long(), NO_DRAFT)

@@ -10,7 +10,7 @@ from torch import Tensor
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, Coins, uniforms
 from specref.torch_backend.shaping import draw, sent
-from specref.torch_backend.validation import NO_DRAFT
+from specref.torch_backend.validation import padded_drafts
 
 Shape: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -139,9 +139,7 @@ class StandardDrafter:
             drawn.append(draw(laws[-1], coin))
         tokens = torch.stack(drawn, 1)
         if min(room) < lookahead:
-            ends = sent(room, tokens.device)[:, None]
-            past = torch.arange(tokens.shape[1], device=tokens.device) >= ends
-            tokens = tokens.masked_fill(past, NO_DRAFT)
+            tokens = padded_drafts(tokens, sent(room, tokens.device))[:, :-1]
         return Drafts(tokens, torch.stack(laws, 1), tokens.shape[1])
 
     def select(self, rows: Sequence[int]) -> None:

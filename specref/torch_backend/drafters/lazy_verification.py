@@ -11,6 +11,7 @@ from specref.torch_backend.drafters.psi_bounds import LawTrees, PsiBounds
 from specref.torch_backend.randomness import KEEP, RESIDUAL, Coins, uniforms
 from specref.torch_backend.shaping import draw, sent
 from specref.torch_backend.validation import NO_DRAFT
+from specref.torch_backend.verification.chains import blocks_of
 
 
 class Decisions:
@@ -80,9 +81,7 @@ class Decisions:
         rows = torch.arange(len(self.p), device=self.p.device)
         bonus = draw(self.p[rows, self.kept], self.coins.final)
         last = torch.where(self.refusals < 0, bonus, self.token)[:, None]
-        position = torch.arange(self.drafts.shape[1], device=self.drafts.device)
-        tokens = self.drafts.masked_fill(position >= self.kept[:, None], NO_DRAFT)
-        return tokens.scatter_(1, self.kept[:, None], last), self.kept + 1
+        return blocks_of(self.drafts, self.kept, last)
 
     def _share(self, rows: Tensor, psi: Tensor) -> Tensor:
         """The probability of yes if psi has this value."""

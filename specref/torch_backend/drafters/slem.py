@@ -140,21 +140,17 @@ def realigned(
 ) -> list[int]:
     """The tokens of a text after a context, whose own tokens stay as they are.
 
-    The last `lookbehind` tokens of the context and the text are tokenised together; what
-    follows the longest run of tokens that ends the context is the answer (Timor et al. 2025,
-    section 3.2). Without such a run, or if the answer writes something else, the text is
-    spelled alone, by longest match. A character that the text leaves unfinished is left out.
+    The last `lookbehind` tokens of the context and the text are tokenised together; what follows
+    the longest run of tokens that ends the context is the answer (Timor et al. 2025, section 3.2).
+    Without such a run, or if the answer writes something else, the text is spelled alone, by
+    longest match. A character that the text leaves unfinished is left out.
 
-    Examples
-    --------
     >>> from tokenizers import Tokenizer, decoders, models
     >>> from transformers import PreTrainedTokenizerFast
-    >>> ids = {"a": 0, "b": 1, "ab": 2, "Ġ": 3}
-    >>> backend = Tokenizer(models.BPE(ids, [("a", "b")]))
+    >>> backend = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "Ġ": 3}, [("a", "b")]))
     >>> backend.decoder = decoders.ByteLevel()
-    >>> vocabulary = TokenVocabulary.from_tokenizer(
-    ...     PreTrainedTokenizerFast(tokenizer_object=backend)
-    ... )
+    >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    >>> vocabulary = TokenVocabulary.from_tokenizer(tokenizer)
     >>> realigned(vocabulary, [1, 0], b"bab", 16)  # not "ab", though "aba" ends as the context
     [1, 2]
     """
@@ -173,8 +169,6 @@ def realigned(
 def upto(ids: list[int], token: int | None) -> list[int]:
     """A list up to a token, and with it; all of it without that token.
 
-    Examples
-    --------
     >>> upto([3, 1, 2], 1), upto([3], 1)
     ([3, 1], [3])
     """

@@ -23,27 +23,13 @@ from specref.torch_backend.validation import check_coins, check_shapes
 def launch(
     kernel: Any, grid: tuple[int, ...], device: torch.device, *given: Any, **constants: Any
 ) -> None:
-    """Run a kernel on a device.
+    """Run a kernel on a device: CUDA, or a CPU in Triton's interpreter.
 
     On a CPU Triton interprets kernels if ``TRITON_INTERPRET=1`` was set before they were made.
+    Arguments that are `tl.constexpr`, and options, go by name.
 
-    Parameters
-    ----------
-    kernel
-        What `triton.jit` made.
-    grid : tuple of int
-    device : torch.device
-        Where its tensors are.
-    given, constants
-        Its arguments; those that are `tl.constexpr`, and options, by name.
+    * raises `ValueError`: The device is neither CUDA nor, in the interpreter, a CPU.
 
-    Raises
-    ------
-    ValueError
-        The device is neither CUDA nor, in the interpreter, a CPU.
-
-    Examples
-    --------
     >>> from specref.torch_backend.fused import kernels
     >>> launch(kernels.judge, (1,), torch.device("meta"))
     Traceback (most recent call last):

@@ -265,31 +265,19 @@ class TokenVocabulary:
 def id_map(
     target: TokenVocabulary, drafter: TokenVocabulary, identity: Identity = "bytes"
 ) -> Tensor:
-    """The target token that each drafter token is, the two vocabularies' intersection.
+    """The target token of each drafter token, shape (len(drafter),); -1 where the target lacks it.
 
-    Parameters
-    ----------
-    target, drafter : TokenVocabulary
-    identity : {"bytes", "string"}
-        Equal bytes: special tokens have none. Or equal strings as the tokenisers list them,
-        special tokens included, which is what published intersections count; between
-        tokenisers of different kinds this misses equal texts ("Ġa" and "▁a") and equates
-        different ones ("é" as a byte and as a letter). Either is lossless.
+    Identity is by equal bytes, of which special tokens have none; or by equal strings as the
+    tokenisers list them, special tokens included, which is what published intersections count.
+    Between tokenisers of different kinds strings miss equal texts ("Ġa" and "▁a") and equate
+    different ones ("é" as a byte and as a letter). Either is lossless.
 
-    Returns
-    -------
-    Tensor of int64, shape (len(drafter),)
-        -1 where the target lacks it. Several drafter tokens may be one target token ("A" and
-        "<0x41>"): sum their probabilities. Of several target tokens with the same bytes the
-        map takes that of `by_bytes`. EOS is EOS, whatever they are called.
+    Several drafter tokens may be one target token ("A" and "<0x41>"): sum their probabilities. Of
+    several target tokens with the same bytes the map takes that of `by_bytes`. EOS is EOS,
+    whatever they are called.
 
-    Raises
-    ------
-    ValueError
-        Unknown `identity`.
+    * raises `ValueError`: Unknown `identity`.
 
-    Examples
-    --------
     >>> target = TokenVocabulary(("a", "b", "</s>"), (b"a", b"b", None), {"eos": 2}, None)
     >>> names, pieces = ("<0x62>", "b", "x", "<e>"), (b"b", b"b", b"x", None)
     >>> id_map(target, TokenVocabulary(names, pieces, {"eos": 3}, None)).tolist()
