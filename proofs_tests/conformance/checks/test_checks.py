@@ -101,19 +101,35 @@ def up_to_ratio(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins
 # Other misbehaviour.
 
 
-def squeezed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
-    return tokens.squeeze(), counts.squeeze()
+def answering(change: Callable[[Any, Any, Any], Any]) -> Ask:
+    """A clean sampler whose tokens and counts are changed; the third argument is q."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return change(*clean(target_probs, draft_probs, draft_tokens, rng=rng), draft_probs)
+
+    return verify
 
 
-def accepted_alone(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
-    return tokens, counts - 1
+def drawing_from(own: Callable[[], np.random.Generator]) -> Ask:
+    """A clean sampler with a generator of its own."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return clean(target_probs, draft_probs, draft_tokens, rng=own())
+
+    return verify
 
 
-def needs_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
-    return tokens, counts - (draft_probs is None)
+def stepping_from(own: Callable[[], np.random.Generator]) -> Ask:
+    """A right step with a generator of its own."""
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Tokens:
+        return standard.step(target, drafter, context, lookahead, Sampled(own()))
+
+    return step
+
+
+def seeded_anew() -> np.random.Generator:
+    return np.random.default_rng(0)
 
 
 def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
@@ -123,19 +139,6 @@ def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any
     return answer
 
 
-def unseeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng())
-
-
-def seeded_anew(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(0))
-
-
-def half_precision_ids(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
-    return tokens.astype(np.float16).astype(int), counts
-
-
 def clipped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
     p = np.where(target_probs > 0, np.maximum(target_probs, 0.02), 0)
     return clean(p, draft_probs, draft_tokens, rng=rng)
@@ -143,18 +146,6 @@ def clipped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any)
 
 def empty(*arguments: Any, **given: Any) -> Tokens:
     return ()
-
-
-def without_rng(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
-) -> Tokens:
-    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng()))
-
-
-def step_seeded_anew(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
-) -> Tokens:
-    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng(0)))
 
 
 # Texts, and drafts with the laws that they are declared to come from.
@@ -214,17 +205,23 @@ def fifth_row_again(drafter: Model, context: Tokens, lookahead: int, rng: Any) -
 V, S, G, D = VERIFY, STEP, GENERATE, DRAFTER
 BAD_STEP = planted.residual_is_target
 KILLERS: dict[str, tuple[Contract, Ask]] = {
-    "smoke/answers": (V, accepted_alone),
+    "smoke/answers": (V, answering(lambda tokens, counts, q: (tokens, counts - 1))),
     "smoke/calls": (S, empty),
-    "smoke/batch-of-one": (V, squeezed),
+    "smoke/batch-of-one": (
+        V,
+        answering(lambda tokens, counts, q: (tokens.squeeze(), counts.squeeze())),
+    ),
     "smoke/no-drafts": (V, BUGS["bonus of the longest row"]()),
-    "smoke/one-hot": (V, needs_q),
+    "smoke/one-hot": (V, answering(lambda tokens, counts, q: (tokens, counts - (q is None)))),
     "smoke/inputs-unchanged": (V, in_place),
-    "smoke/deterministic": (V, unseeded),
-    "smoke/calls-deterministic": (S, without_rng),
-    "smoke/large-vocabulary": (V, half_precision_ids),
-    "smoke/calls-vary": (V, seeded_anew),
-    "smoke/texts-vary": (S, step_seeded_anew),
+    "smoke/deterministic": (V, drawing_from(np.random.default_rng)),
+    "smoke/calls-deterministic": (S, stepping_from(np.random.default_rng)),
+    "smoke/large-vocabulary": (
+        V,
+        answering(lambda tokens, counts, q: (tokens.astype(np.float16).astype(int), counts)),
+    ),
+    "smoke/calls-vary": (V, drawing_from(seeded_anew)),
+    "smoke/texts-vary": (S, stepping_from(seeded_anew)),
     "smoke/rows-vary": (V, BUGS["rows share noise"]()),
     "replay/coin-by-coin": (V, with_coins(lambda coins: Coins(1 - coins.accept, coins.race))),
     "replay/edge-coins": (V, capable(rule="standard")(up_to_ratio)),
@@ -561,7 +558,7 @@ def test_what_a_sampler_does_not_take_is_not_applicable() -> None:
         ("joint/one-hot", correct, {"one_hot": False}, "does not take draft_probs=None"),
         (
             "smoke/calls-deterministic",
-            without_rng,
+            stepping_from(np.random.default_rng),
             {"contract": "step", "seeded": False},
             "does not claim to be deterministic under a seed",
         ),

@@ -1,6 +1,7 @@
 """Identical rows: what shares, opposes or spreads random numbers fails; what does not, passes."""
 
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,64 +44,60 @@ def few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(independence, "SIZES", [(64, 200, independence.SIZE)])
 
 
-def period(rows: int) -> Any:
+def changed(change: Callable[[np.random.Generator, Any, Any], None]) -> Any:
+    """A right sampler whose uniforms and noise are changed before they are used."""
+
     def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        at = np.arange(len(drafts)) % rows
-        few = min(rows, len(drafts))
-        uniforms = rng.random((few, drafts.shape[1]))[at]
-        return Coins(uniforms, rng.standard_exponential((few, size))[at])
+        uniforms, noise = rng.random(drafts.shape), rng.standard_exponential((len(drafts), size))
+        change(rng, uniforms, noise)
+        return Coins(uniforms, noise)
 
     return drawing(coins)
+
+
+def period(rows: int) -> Any:
+    def change(rng: np.random.Generator, uniforms: Any, noise: Any) -> None:
+        at = np.arange(len(noise)) % rows
+        uniforms[:], noise[:] = uniforms[at], noise[at]
+
+    return changed(change)
 
 
 def one_row_in(count: int) -> Any:
     """Every so many rows have the numbers of row 0."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        uniforms = rng.random(drafts.shape)
-        noise = rng.standard_exponential((len(drafts), size))
+    def change(rng: np.random.Generator, uniforms: Any, noise: Any) -> None:
         uniforms[::count], noise[::count] = uniforms[:1], noise[:1]
-        return Coins(uniforms, noise)
 
-    return drawing(coins)
+    return changed(change)
 
 
-def half_in_pairs() -> Any:
+def half_in_pairs(rng: np.random.Generator, uniforms: Any, noise: Any) -> None:
     """Half of the rows have the numbers of other rows, which differ from call to call."""
-
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        uniforms = rng.random(drafts.shape)
-        half, order = len(drafts) // 2, rng.permutation(len(drafts))
-        uniforms[order[:half]] = uniforms[order[half : 2 * half]]
-        return Coins(uniforms, rng.standard_exponential((len(drafts), size)))
-
-    return drawing(coins)
+    half, order = len(noise) // 2, rng.permutation(len(noise))
+    uniforms[order[:half]] = uniforms[order[half : 2 * half]]
 
 
-def ring(size_of_ring: int) -> Any:
+def ring(size: int) -> Any:
     """Uniforms from a buffer, round and round."""
-    buffer, at = np.random.default_rng(5).random(size_of_ring), [0]
+    buffer, at = np.random.default_rng(5).random(size), [0]
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        index = (at[0] + np.arange(drafts.size)) % size_of_ring
-        at[0] += drafts.size
-        noise = rng.standard_exponential((len(drafts), size))
-        return Coins(buffer[index].reshape(drafts.shape), noise)
+    def change(rng: np.random.Generator, uniforms: Any, noise: Any) -> None:
+        index = (at[0] + np.arange(uniforms.size)) % size
+        at[0] += uniforms.size
+        uniforms[:] = buffer[index].reshape(uniforms.shape)
 
-    return drawing(coins)
+    return changed(change)
 
 
-def copied_if(holds: Any) -> Any:
+def copied_if(holds: Callable[[int, int], bool]) -> Any:
     """The last row has the numbers of the first, in calls of some shape."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
-        uniforms = rng.random(drafts.shape)
-        noise = rng.standard_exponential((len(drafts), size))
-        if holds(len(drafts), size):
+    def change(rng: np.random.Generator, uniforms: Any, noise: Any) -> None:
+        if holds(*noise.shape):
             uniforms[-1:], noise[-1:] = uniforms[:1], noise[:1]
-        return Coins(uniforms, noise)
 
-    return drawing(coins)
+    return changed(change)
 
 
 def sixteen_bits(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
@@ -109,23 +106,18 @@ def sixteen_bits(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng:
     return verify(target_probs, draft_probs, draft_tokens, rng=own)
 
 
-def by_the_longest(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    """Uniforms lie one after another; rows are sought as if all were as long as the longest."""
-    flat = rng.random(int((draft_tokens >= 0).sum()))
-    at = np.arange(draft_tokens.size).reshape(draft_tokens.shape) % len(flat)
-    taken = iter((flat[at], rng.random((len(at), 1))))
-    given = SimpleNamespace(random=lambda size: next(taken))
-    return verify(target_probs, draft_probs, draft_tokens, rng=given)
+def flattened(place: Callable[[Any, int], Any]) -> Any:
+    """Uniforms lie one after another, and those of a row are sought at a wrong place."""
 
+    def wrong(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        lens = (draft_tokens >= 0).sum(axis=1)
+        flat = rng.random(int(lens.sum()))
+        at = place(lens, draft_tokens.shape[1]) % len(flat)
+        taken = iter((flat[at], rng.random((len(lens), 1))))
+        given = SimpleNamespace(random=lambda size: next(taken))
+        return verify(target_probs, draft_probs, draft_tokens, rng=given)
 
-def one_row_late(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    """Uniforms lie one after another, and each row starts where it should end."""
-    lens = (draft_tokens >= 0).sum(axis=1)
-    flat = rng.random(int(lens.sum()))
-    at = (lens.cumsum()[:, None] + np.arange(draft_tokens.shape[1])) % len(flat)
-    taken = iter((flat[at], rng.random((len(lens), 1))))
-    given = SimpleNamespace(random=lambda size: next(taken))
-    return verify(target_probs, draft_probs, draft_tokens, rng=given)
+    return wrong
 
 
 SHARING = {
@@ -135,16 +127,19 @@ SHARING = {
     "every 97 rows": (period(97), "identical rows 97 apart, share random numbers"),
     "every 4,096 rows": (period(4_096), "identical rows 4,096 apart, share random numbers"),
     "one row in 20": (one_row_in(20), "identical rows .*0 apart, share random numbers"),
-    "half in pairs": (half_in_pairs(), "same tokens too unevenly: they are shared over them"),
+    "half in pairs": (
+        changed(half_in_pairs),
+        "same tokens too unevenly: they are shared over them",
+    ),
     "a ring": (ring(10_007), "identical rows 10,007 apart, over calls, share random numbers"),
     "opposite": (ALL["opposite-uniforms"].make(), "1 apart, get opposite random numbers"),
     "seeds of 16 bits": (sixteen_bits, "calls .* gave 64 identical rows the same tokens"),
     "offsets one row late": (
-        one_row_late,
+        flattened(lambda lens, most: lens.cumsum()[:, None] + np.arange(most)),
         "a row of 2 drafts and the row of 1 draft after it share random numbers",
     ),
     "rows of the longest, round and round": (
-        by_the_longest,
+        flattened(lambda lens, most: np.arange(most * len(lens)).reshape(-1, most)),
         "rows of 2 drafts among others, 3,072 apart, share random numbers",
     ),
     "spread": (ALL["spread-uniforms"].make(), "too evenly: random numbers are spread over them"),
