@@ -39,21 +39,14 @@ def halved(where: Callable[[Any], Any]) -> Callable[..., Any]:
     return lossy
 
 
-def position(q: Any) -> Any:
-    return np.arange(q.shape[1])[:, None]
-
-
-def last_of(drafts: int, q: Any) -> Any:
-    return (q.shape[1] == drafts) & (position(q) == drafts - 1)
-
-
 def above_1023(q: Any, size: int) -> Any:
     return (np.arange(q.shape[2]) >= 1_024) & (q.shape[2] == size)
 
 
 def of_three(drafts: int, q: Any) -> Any:
     """The last of so many drafts where three tokens are possible."""
-    return last_of(drafts, q) & (q.shape[2] == 3)
+    last = np.arange(q.shape[1])[:, None] == drafts - 1
+    return last & (q.shape[1:] == (drafts, 3))
 
 
 BUGS = {
@@ -63,17 +56,6 @@ BUGS = {
         for name, given in VOCABULARIES.items()
     },
 }
-
-
-def results(sampler: Callable[..., Any]) -> dict[str, Any]:
-    return {result.id: result for result in check(sampler, only=EXACT).results}
-
-
-@pytest.mark.deep
-def test_the_law_of_a_lossless_sampler_is_exact() -> None:
-    for result in results(verify).values():
-        assert result.status == Status.PASSED
-        assert result.evidence["total_variation"] < 1e-9
 
 
 @pytest.mark.parametrize(("share", "status"), [(1e-5, Status.FAILED), (1e-6, Status.PASSED)])
@@ -91,7 +73,7 @@ def test_what_is_more_than_rounding_is_found(share: float, status: Status) -> No
 @pytest.mark.deep
 @pytest.mark.parametrize("id_", EXACT)
 def test_a_bug_that_acts_there_alone_is_found_there_alone(id_: str) -> None:
-    found = results(BUGS[id_])
+    found = outcomes(BUGS[id_], "verify")
     assert [one for one, result in found.items() if result.status == Status.FAILED] == [id_]
     assert "from the target, exactly" in found[id_].message
 
@@ -140,7 +122,7 @@ def test_a_token_that_is_no_other_way_possible_counts_as_lost() -> None:
             tokens[np.arange(len(tokens)), counts - 1] = np.where(last == 255, 256, last)
         return tokens, counts
 
-    result = results(astray)["joint/probed-vocabulary"]
+    result = outcomes(astray, "verify")["joint/probed-vocabulary"]
     assert result.status == Status.FAILED
     # The bonus is token 255 half the time, and a draft is kept three times in four at least.
     assert result.evidence["total_variation"] > 0.3
@@ -275,18 +257,24 @@ TEXT_BUGS = {
 }
 
 
+ASKED = {"verify": EXACT, "step": OF_STEPS, "generate": OF_TEXTS}
+
+
 def outcomes(
     sampler: Callable[..., Any], contract: str, only: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    only = only or (OF_STEPS if contract == "step" else OF_TEXTS)
-    return {one.id: one for one in check(sampler, contract=contract, only=only).results}
+    found = check(sampler, contract=contract, only=only or ASKED[contract]).results
+    return {one.id: one for one in found}
 
 
 @pytest.mark.deep(one_in=2)
-@pytest.mark.parametrize(("contract", "lossless"), [("step", stepping), ("generate", looping)])
-def test_the_law_of_a_lossless_step_or_loop_is_exact(contract: str, lossless: Any) -> None:
-    found = outcomes(lossless(right), contract)
-    assert set(found) == {*(OF_STEPS if contract == "step" else OF_TEXTS)}
+@pytest.mark.parametrize(
+    ("contract", "lossless"),
+    [("step", stepping(right)), ("generate", looping(right)), ("verify", verify)],
+)
+def test_the_law_of_a_lossless_sampler_is_exact(contract: str, lossless: Any) -> None:
+    found = outcomes(lossless, contract)
+    assert set(found) == {*ASKED[contract]}
     for result in found.values():
         assert result.status == Status.PASSED
         assert result.evidence["total_variation"] < 1e-9

@@ -265,24 +265,6 @@ def test_the_same_context_is_tried_with_other_models():
     assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
 
 
-@pytest.mark.deep
-def test_residuals_that_are_small_are_met():
-    def step(target, drafter, context, lookahead, rng):
-        chance, drafts = Sampled(rng), ()
-        while len(drafts) < lookahead:
-            p, q = (model.next_token((*context, *drafts)) for model in (target, drafter))
-            (draft,) = rng.choice(len(q), 1, p=q / q.sum())
-            if rng.random() * q[draft] >= p[draft]:
-                left = np.maximum(p - q, 0)
-                few = left.sum() < 0.05
-                return (*drafts, chance.draw(p if few else left / left.sum(), "residual"))
-            drafts = (*drafts, int(draft))
-        return (*drafts, chance.draw(target.next_token((*context, *drafts)), "bonus"))
-
-    found = one_stratum("step-long-drafts", step)
-    assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
-
-
 def test_ids_out_of_range_are_refused_by_the_models():
     target, _ = hashed_pair(
         drawn_pool(np.random.default_rng(1), 5, 3), vocabulary_of(5, ends=False)
@@ -376,14 +358,6 @@ def test_impossible_tokens_are_found_at_once():
 
 
 # What is bet on.
-
-
-def test_a_short_memory_chooses_among_as_few_laws():
-    """Of one token: five laws, so that texts of nearly certain targets repeat."""
-    pool = drawn_pool(np.random.default_rng(1), 5, 40)
-    text = tuple(np.random.default_rng(2).integers(5, size=300).tolist())
-    assert len(set(pairs_along((0,), text, 40, memory=1))) <= 5
-    assert len(set(pairs_along((0,), text, 40))) == len(pool.p)
 
 
 def test_contexts_that_differ_anywhere_have_other_laws():

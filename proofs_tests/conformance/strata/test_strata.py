@@ -293,14 +293,6 @@ def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkey
     assert 2.5 < drawn[1] / drawn[0] < 5  # whole rounds
 
 
-@pytest.mark.deep
-def test_the_first_call_of_all_is_judged():
-    ids = ["smoke/answers", "strata/first-call"]
-    report = check(triggered(BUGS["accepts-every-draft"], SITUATIONS["first-call"]), only=ids)
-    status = {result.id: result.status for result in report.results}
-    assert status == {ids[0]: Status.PASSED, ids[1]: Status.FAILED}
-
-
 def broken_at_first():
     calls = []
 
@@ -497,25 +489,3 @@ def test_padding_is_never_drawn():
     pool = drawn_pool(np.random.default_rng(1), 64, 6, padding=7)
     assert (pool.p[:, -7:] == 0).all()
     assert (pool.q[:, -7:] == 0).all()
-
-
-def masks(id_):
-    """A sampler that cannot emit an id where another may come: p is renormalised without it."""
-
-    @capable(rule="standard")
-    def verify(target_probs, draft_probs, draft_tokens, *, rng):
-        p = target_probs
-        if p.shape[2] > id_:
-            p = p.copy()
-            p[:, :, id_] *= p[:, :, id_] == 1
-            p /= p.sum(axis=2, keepdims=True)
-        return correct(p, draft_probs, draft_tokens, rng=rng)
-
-    return verify
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("id_", [50_256, 128_001, 151_645])
-def test_an_id_that_ends_texts_and_cannot_be_emitted_is_missed(id_):
-    (result,) = check(masks(id_), only=["strata/vocabulary-ends"]).results
-    assert result.status == Status.FAILED
