@@ -3,7 +3,7 @@
 Alpha is 1e-9 a run, as everywhere; `test_right_loops_seldom_fail` counts false positives.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
+from specref.conformance.strata.loops import LOOP_STRATA
 from specref.conformance.suite import prepare
 from specref.conformance.summary import summarize
 from specref.contracts.table import GENERATE_BATCH
@@ -27,51 +28,37 @@ RIGHT = {
     "clean": as_generate(batched()),
     **{one.id: as_generate(one.generate_batch) for one in CONTROLS if one.generate_batch},
 }
-ONE_BY_ONE = [
-    f"strata/batch-{name}"
-    for name in (
-        "of-one",
-        "in-step",
-        "prompts",
-        "acceptance",
-        "endings",
-        "settings",
-        "settings-endings",
-    )
-]
+ONE_BY_ONE = [f"strata/{one.name}" for one in LOOP_STRATA[:7]]
 """The strata that differ in one thing from one another."""
-KILLERS: Mapping[str, tuple[str, str]] = {
-    "offset-of-fullest-row": (
-        "batch-acceptance",
-        "only when rows accept different numbers of drafts",
-    ),
-    "zeroed-keys-attended": (
-        "batch-acceptance",
-        "only when rows accept different numbers of drafts",
-    ),
-    "padding-attended": ("batch-prompts", "only when prompts differ in length"),
-    "last-token-of-row-before": ("batch-in-step", "only with several rows"),
-    "top-p-of-first-row": (
-        "batch-settings",
-        "only in rows after the first, when rows have different settings",
-    ),
-    "temperature-of-row-before": ("batch-settings", "only when rows have different settings"),
-    "settings-stay-in-slot": (
-        "batch-settings-endings",
-        "only in rows after the first, when a row ends before another and rows have different "
-        "settings",
-    ),
-    "batch-decodes-greedily": ("batch-in-step", "only with several rows"),
-    "slot-keeps-its-cache": ("batch-in-step", "only in rows after the first"),
-    "late-row-reads-another": ("batch-in-step", "only in rows after the first"),
-    "text-written-to-next-row": ("batch-endings", "only when a row ends before another"),
-    "bonus-written-to-row-before": ("batch-in-step", "only with several rows"),
-    "fewest-commit-with-residual": (
-        "batch-acceptance",
-        "only when rows accept different numbers of drafts",
-    ),
-    "padding-returned-after-end": ("batch-endings", "only when a row ends before another"),
+KILLERS = {
+    name: at
+    for at, names in {
+        ("batch-acceptance", "only when rows accept different numbers of drafts"): (
+            "offset-of-fullest-row zeroed-keys-attended fewest-commit-with-residual"
+        ),
+        ("batch-prompts", "only when prompts differ in length"): "padding-attended",
+        ("batch-in-step", "only with several rows"): (
+            "last-token-of-row-before batch-decodes-greedily bonus-written-to-row-before"
+        ),
+        ("batch-in-step", "only in rows after the first"): (
+            "slot-keeps-its-cache late-row-reads-another"
+        ),
+        ("batch-settings", "only in rows after the first, when rows have different settings"): (
+            "top-p-of-first-row"
+        ),
+        ("batch-settings", "only when rows have different settings"): "temperature-of-row-before",
+        (
+            "batch-settings-endings",
+            "only in rows after the first, when a row ends before another and rows have different "
+            "settings",
+        ): "settings-stay-in-slot",
+        ("batch-endings", "only when a row ends before another"): (
+            "text-written-to-next-row padding-returned-after-end"
+        ),
+    }.items()
+    for name in names.split()
 }
+"""The stratum that each mutant fails, and what a report says of when it is wrong."""
 
 
 TOKENS = 1_200

@@ -31,10 +31,8 @@ RARE_EDGE = 1e-12
 LARGE = 131_072
 """Tokens of a vocabulary for which edges are judged, unless the user names larger ones."""
 GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
-UNCLAIMED = "does not claim greedy=true"
 SITUATIONAL = frozenset({Stage.BOUNDARY, Stage.INDEPENDENCE, Stage.STRATA})
 """Stages whose calls may be larger than an implementation has to take."""
-LOW_PRECISION = "low precision: the distribution is not exact"
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,9 @@ class Check:
         elif self.law and judge.capabilities.greedy:
             outcome = not_applicable(GREEDY)
         elif self.greedy and not judge.capabilities.greedy:
-            outcome = not_applicable(UNCLAIMED)
+            outcome = not_applicable("does not claim greedy=true")
         elif self.exact and judge.capabilities.dtype in ("float16", "bfloat16"):
-            outcome = not_applicable(LOW_PRECISION)
+            outcome = not_applicable("low precision: the distribution is not exact")
         else:
             left_out: list[UntriedError] = []
             while True:  # again without what the implementation cannot be tried at

@@ -126,12 +126,13 @@ def independent(way: str, judge: Judge) -> Outcome:
         rows = min(judge.capabilities.batch or rows, rows)
         batch = identical(rows, vocabulary)
         try:
-            first = first_tokens(verifier, batch, calls, judge)
+            answers = all_answers(verifier, verifier.way, batch, calls, judge)
         except UntriedError as error:
             if not error.by_size:
                 raise
             judge.untried.append(f"{calls:,} calls of {batch.told_sizes()} ({error.why})")
             continue
+        first = np.stack([answer.tokens[:, 0] for answer in answers])
         level = judge.level / TESTS / 2
         if wrong := alike(first, level) or uneven(first, level) or repeated(first):
             return wrong
@@ -274,12 +275,6 @@ def all_answers(
     deadline = Deadline(patience(most) if large else most)
     name = f"identical/{way}/{len(batch)}"
     return repeated_answers(judge, verifier, batch, calls, name, deadline)
-
-
-def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:
-    """The first token of each row of each call."""
-    answers = all_answers(verifier, verifier.way, batch, calls, judge)
-    return np.stack([answer.tokens[:, 0] for answer in answers])
 
 
 WAYS = (

@@ -186,11 +186,6 @@ def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
     return compared(intercepted(judge, law), judge, case)
 
 
-def _often_kept(context: Tokens) -> Floats:
-    """At some levels a quarter of the mass is not on the token that the drafter is certain of."""
-    return np.roll(TWO_LIKELY if len(context) in RULER else SURE, len(context))
-
-
 TREES: Mapping[str, OneTree] = MappingProxyType(
     {
         # A draft that is certain; then tokens 0 and 1 are drawn, of which 0 is mostly refused.
@@ -210,8 +205,9 @@ TREES: Mapping[str, OneTree] = MappingProxyType(
         "7-levels": OneTree(
             LEVELS,
             "without replacement",
-            Model(THREE, _often_kept),
-            Model(THREE, lambda context: np.roll(SURE, len(context))),
+            # At some levels a quarter of the mass is not on the token of the drafter.
+            Model(THREE, lambda at: np.roll(TWO_LIKELY if len(at) in RULER else SURE, len(at))),
+            Model(THREE, lambda at: np.roll(SURE, len(at))),
         ),
     }
 )

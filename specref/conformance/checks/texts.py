@@ -73,7 +73,8 @@ def markov(judge: Judge) -> Outcome:
     needed = laws * typical_trials(tv)
     tokens = judge.trials or needed
     if judge.seconds is not None:
-        tokens = affordable(judge, judge.seconds)
+        least = laws * TEXT
+        tokens = max(least, int(TEXT * judge.seconds / seconds_of_a_text(judge)))
         tv = min(USELESS, typical_tv(tokens // laws))
         needed = tokens if tv < USELESS else laws * typical_trials(USELESS)
     report = within(
@@ -84,12 +85,6 @@ def markov(judge: Judge) -> Outcome:
         ),
     )  # fmt: skip
     return transitions(report, tv, needed if tokens < needed else None)
-
-
-def affordable(judge: Judge, seconds: float) -> int:
-    """How many tokens of texts can be drawn in so many seconds, by the time of a short text."""
-    least = len(CHAIN.vocabulary) * TEXT
-    return max(least, int(TEXT * seconds / seconds_of_a_text(judge)))
 
 
 def seconds_of_a_text(judge: Judge) -> float:

@@ -204,13 +204,9 @@ class Refilled(Changed):
         answer = super().returned(raw)
         copied = deepcopy(answer)
         for part in answer if isinstance(answer, tuple | list) else ():
-            _overwrite(part)
+            with suppress(TypeError, ValueError, RuntimeError):  # of lists and read-only arrays
+                part[...] = 0
         return copied
-
-
-def _overwrite(array: Any) -> None:
-    with suppress(TypeError, ValueError, RuntimeError):  # of a list, and of read-only arrays
-        array[...] = 0
 
 
 class Kept(Called):
