@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.bugs.verifiers import clean, from_coins
+from proofs_tests.helpers.bugs.verifiers import clean, from_coins, watched
 from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
 from specref.conformance.public import check
@@ -179,12 +179,11 @@ def test_tables_know_every_prefix_and_cannot_be_changed() -> None:
 def test_texts_of_all_places_are_drafted_from_laws_that_are_known(
     fixture: Fixture, tokens: int
 ) -> None:
-    def known(target_probs, draft_probs, draft_tokens, *, rng):
+    def known(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> None:
         assert np.isfinite(draft_probs).all()
         assert np.isfinite(target_probs).all()
-        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
 
-    sampler = Iterations(Verifier(known, Capabilities()), fixture, tokens)
+    sampler = Iterations(Verifier(watched(known), Capabilities()), fixture, tokens)
     place = sampler(2_000, np.random.default_rng(1))[0]
     assert set(place.tolist()) == set(range(len(fixture.places)))
 
@@ -216,11 +215,7 @@ def test_places_get_their_shares(kind: type[Blocks]) -> None:
 
 def test_rows_in_pairs_with_idle_ones_come_first_and_last() -> None:
     seen: list[list[int]] = []
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        seen.append((draft_tokens[:, 0] >= 0).tolist())
-        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
-
+    verify = watched(lambda p, q, drafts: seen.append((drafts[:, 0] >= 0).tolist()))
     IdlePairs(Verifier(verify, Capabilities()), CHAIN_FIXTURES["wide"])(
         48, np.random.default_rng(1)
     )
@@ -388,11 +383,7 @@ def test_what_is_wrong_is_told_as_if_each_answer_were_read_by_itself(given: Any)
 
 def test_small_calls_are_told_their_sizes_while_they_run() -> None:
     deadline, told = Deadline(), []
-
-    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
-        told.append(deadline.asked())  # type: ignore[misc]
-        return clean(p, q, drafts, rng=rng)
-
+    verify = watched(lambda *given: told.append(deadline.asked()))
     Verifier(verify, Capabilities()).answers(cut_batch(), 5, np.random.default_rng(2), deadline)
     assert [said.split(",")[0] for said in told] == ["5 rows", "5 rows", "2 rows"]
     assert deadline.asked is None
@@ -400,11 +391,7 @@ def test_small_calls_are_told_their_sizes_while_they_run() -> None:
 
 def test_no_call_has_more_rows_than_are_taken() -> None:
     seen: list[int] = []
-
-    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
-        seen.append(len(drafts))
-        return clean(p, q, drafts, rng=rng)
-
+    verify = watched(lambda p, q, drafts: seen.append(len(drafts)))
     verifier = Verifier(verify, Capabilities(batch=2))
     answer = verifier.answers(cut_batch(), 3, np.random.default_rng(2), Deadline())
     assert seen == [2] * 6

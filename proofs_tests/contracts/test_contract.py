@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.bugs.verifiers import clean, from_coins
+from proofs_tests.helpers.bugs.verifiers import clean, from_coins, watched
 from specref.conformance.checks.smoke import SIZE
 from specref.conformance.public import check
 from specref.conformance.report import Report
@@ -203,11 +203,7 @@ def test_the_offending_row_is_found_in_a_large_batch(row: int) -> None:
     batch = sample_batch(CHAIN_FIXTURES["wide"], 4096, np.random.default_rng(1))
     marked = batch.target_probs.copy()
     marked[row] = [0.125, 0.125, 0.25, 0.25, 0.25]
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        raise_if((target_probs[:, 0, 0] == 0.125).any(), ZeroDivisionError())
-        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
-
+    verify = watched(lambda p, q, drafts: raise_if(p[:, 0, 0] == 0.125, ZeroDivisionError()))
     given = Batch(marked, batch.draft_probs, batch.draft_tokens, batch.lens, batch.place)
     verifier = Verifier(verify, Capabilities(), TIMEOUT)
     with pytest.raises(BrokenContractError, match=f"ZeroDivisionError at row {row}$") as caught:

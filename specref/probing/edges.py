@@ -18,7 +18,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.probing.probe import Probed, probe_program, verification_program
 from specref.probing.program import Failure, Outcome, Program
 from specref.probing.source import Call, CannotInterpretError, Given, Request
-from specref.probing.tracing import Cell
+from specref.probing.tracing import Cell, first_other
 from specref.vocabulary import Tokens
 
 Key: TypeAlias = tuple[Call, float, str]
@@ -224,10 +224,7 @@ def _reach(is_bad: Callable[[int], bool], most: int) -> int:
     low, high = 0, 1
     while high < most and is_bad(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_bad(middle) else (low, middle)
-    return low
+    return first_other(is_bad, low, high) - 1
 
 
 def _rerun(

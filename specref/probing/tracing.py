@@ -220,7 +220,7 @@ class ExactSource(Source, Comparisons):
                 return start
             if coin.reading is not None:
                 raise EscapedError(f"noise of {coin.call} is compared with a number after a race")
-            flip = _first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
+            flip = first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
         probability = (flip - coin.low) / (coin.high - coin.low)
         if min(probability, 1 - probability) < RARE:
             self.error += RARE
@@ -278,7 +278,7 @@ class ExactSource(Source, Comparisons):
         return found
 
 
-def _first_other(is_start: Callable[[int], bool], low: int, high: int) -> int:
+def first_other(is_start: Callable[[int], bool], low: int, high: int) -> int:
     """The first integer in (low, high) where a predicate that holds at low no longer does."""
     while high - low > 1:
         middle = (low + high) // 2

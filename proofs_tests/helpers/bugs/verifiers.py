@@ -216,6 +216,16 @@ BUGS: dict[str, Callable[[], Verify]] = {
 }
 
 
+def watched(look: Callable[..., Any]) -> Verify:
+    """The clean sampler, which shows its arguments first."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        look(target_probs, draft_probs, draft_tokens)
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
 def look_alikes(pick: Picked) -> dict[str, Verify]:
     """Lossless samplers that accept other numbers of drafts than the standard one."""
     standard = verifying(pick=pick)
