@@ -173,10 +173,12 @@ class BatchContract(Contract):
 
     * `one_hot_fixture`: The fixture for drafts without laws.
     * `laws_optional`: Whether the laws of any batch may be left out.
+    * `kind`: The class that calls implementations and checks their answers.
     """
 
     one_hot_fixture: ClassVar[str] = "wide"
     laws_optional: ClassVar[bool] = True
+    kind: ClassVar[type[Verifier]] = Verifier
     shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead", "batch")
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
@@ -195,8 +197,8 @@ class BatchContract(Contract):
         return 0
 
     def verifier(self, subject: Subject) -> Verifier:
-        """A verifier, which calls the implementation and checks its answers."""
-        return Verifier(subject.function, subject.capabilities, subject.timeout)
+        """A verifier of the contract's kind for an implementation."""
+        return self.kind(subject.function, subject.capabilities, subject.timeout)
 
     @abstractmethod
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:

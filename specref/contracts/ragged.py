@@ -13,7 +13,6 @@ from specref.coins import Coins, race_winner
 from specref.contracts.batch import Answer, Batch, as_numpy
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.signature import Read, of_arrays
 from specref.contracts.verify import VerifyContract, draw_tokens
@@ -333,6 +332,7 @@ class VerifyRagged(Protocol):
 
 
 class RaggedContract(VerifyContract):
+    kind: ClassVar[type[Verifier]] = RaggedVerifier
     programs: ClassVar[bool] = False
     rows_said: ClassVar[str] = (
         "rows are distributions after temperature: a function that takes `temperature` is given "
@@ -370,9 +370,6 @@ class RaggedContract(VerifyContract):
         also = (f"it is given logits: parameter{many} {', '.join(logits)}",) if logits else ()
         return claims, (*also, *told)
 
-    def verifier(self, subject: Subject) -> Verifier:
-        return RaggedVerifier(subject.function, subject.capabilities, subject.timeout)
-
     def takes(self, signature: inspect.Signature) -> bool:
         return not problem(signature)
 
@@ -380,11 +377,7 @@ class RaggedContract(VerifyContract):
         meant = DRAFTS in signature.parameters and set(LENGTHS) & set(signature.parameters)
         return problem(signature) if meant else ""
 
-    def names(self, signature: inspect.Signature) -> bool:
-        return self.takes(signature)
-
-    def owns(self, signature: inspect.Signature) -> bool:
-        return self.takes(signature)
+    names = owns = takes  # parameters are passed by name alone
 
     @property
     def passed(self) -> str:

@@ -205,6 +205,7 @@ class TreeContract(BatchContract):
         name for name in TREE_FIXTURES if TREE_FIXTURES[name].one_hot
     )
     laws_optional: ClassVar[bool] = False
+    kind: ClassVar[type[Verifier]] = TreeVerifier
     trees: ClassVar[bool] = True
     quick_checks: ClassVar[tuple[str, ...]] = (
         "smoke",
@@ -233,9 +234,6 @@ class TreeContract(BatchContract):
 
     def fewest_drafts(self, capabilities: Capabilities) -> int:
         return 0 if capabilities.empty_trees else 1
-
-    def verifier(self, subject: Subject) -> Verifier:
-        return TreeVerifier(subject.function, subject.capabilities, subject.timeout)
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
         if isinstance(fixture, TreeFixture):
