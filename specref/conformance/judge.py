@@ -203,7 +203,8 @@ class Judge:
         key = f"blocks/{name}" + "/one-hot" * one_hot
         if key not in self.memo:
             sampler = self.one_iteration(name, one_hot=one_hot)
-            self.memo[key] = self._run(key, self._trial(self.fixture(name)), sampler)
+            trial = self._trial(self.fixture(name))
+            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
         return self.memo[key]
 
     def texts(self, name: str) -> TrialReport:
@@ -216,7 +217,8 @@ class Judge:
         """The campaign over the first tokens of texts of a sampler, kept by a name."""
         key = f"texts/{name}"
         if key not in self.memo:
-            self.memo[key] = self._run(key, self._trial(fixture, TEXT), sampler)
+            trial = self._trial(fixture, TEXT)
+            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
         return self.memo[key]
 
     def one_call(self, name: str) -> tuple[int, ...]:
@@ -235,10 +237,16 @@ class Judge:
         sampler: Sampler = self.contract.blocks(self.subject, self.fixture(name), **without)
         return sampler
 
-    def _run(self, key: str, trial: Trial, sampler: Sampler) -> TrialReport:
+    def _drawing(
+        self, key: str, trial: Trial
+    ) -> tuple[int, np.random.Generator, Callable[[int], None], float | None]:
+        """How much a campaign draws, from which randomness, who is told, and for how long.
+
+        It does not run it: a check should reach the sampler in few frames (test_walks).
+        """
         counted = ignored if self.contract.counts_calls else self.advance
         trials = self.trials or trial.needed(self.detect_tv)
-        return trial.run(sampler, trials, self.rng(key), counted, self.seconds)
+        return trials, self.rng(key), counted, self.seconds
 
     def _trial(self, fixture: Fixture, tokens: int | None = None) -> Trial:
         bets = tokens is None and self.contract.bets_on_bugs
