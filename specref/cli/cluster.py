@@ -70,29 +70,22 @@ def _print_to_stderr() -> None:
 
 @contextmanager
 def ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C: a process that starts meanwhile is not interrupted, then or later."""
+    """Delay Ctrl-C: a process that starts meanwhile is not interrupted, then or later.
+
+    The signal itself is blocked, which is inherited; other threads may still receive it.
+    """
     pressed: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if can_block else set()
     try:
-        with _blocked():
-            yield
+        yield
     finally:
+        if can_block:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         signal.signal(signal.SIGINT, handler)
     if pressed:
         signal.raise_signal(signal.SIGINT)
-
-
-@contextmanager
-def _blocked() -> Iterator[None]:
-    """Block the signal itself, which is inherited; other threads may still receive it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

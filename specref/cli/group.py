@@ -89,23 +89,15 @@ class OneLineErrors(click.Group):
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         notes = options.get("obj")
         started = notes.began if isinstance(notes, Notes) else time.perf_counter()
-        try:
+        with _usage_in_one_line():
             context = super().make_context(*arguments, **options)
-        except click.exceptions.NoArgsIsHelpError:
-            raise
-        except click.UsageError as error:
-            misused(told(error))
         context.meta[STARTED] = started
         return context
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            with ended_as_by_ctrl_c():
+            with _usage_in_one_line(), ended_as_by_ctrl_c():
                 return super().invoke(context)
-        except click.exceptions.NoArgsIsHelpError:
-            raise
-        except click.UsageError as error:
-            misused(told(error))
         except ModuleNotFoundError as error:
             remedy = remedy_of(error.name)
             misused(f"{error}: {remedy}" if remedy else str(error))
@@ -119,6 +111,16 @@ class OneLineErrors(click.Group):
         except SystemExit as error:
             lines = "; ".join(line.strip() for line in traceback_lines(error))
             misused(f"judged code has raised SystemExit({error.code!r}){lines and ': '}{lines}")
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        misused(told(error))
 
 
 def told(error: click.UsageError) -> str:
