@@ -72,16 +72,16 @@ def test_a_comparison_shows_both_numbers(tmp_path: Path) -> None:
     said = Page(text).text
     assert code == 0
     assert "At least as much, and more somewhere" in said
-    assert f"Rows at which {BLOCK} accepts more than {STANDARD}" in said
-    assert "row probabilities q(·) 1, 0 q(·|a) 1/3, 2/3" in said
-    assert f"Expected accepted drafts there Expected accepted drafts: {BLOCK}: 1; " in said
+    rows = "q(·) = (1, 0), q(·|a) = (1/3, 2/3)"
+    assert f"more at {rows}: 1 against 11/12" in said
+    assert f"Expected accepted drafts at {rows}: {BLOCK}: 1; {STANDARD}: 11/12" in said
     assert f"{BLOCK} 1 {STANDARD} 11/12" in said
     assert measured(text, tmp_path, 390)["right"] <= 390.5
     asked = (*TWO_TOKENS, "--lookahead", "2", "--against", BLOCK)
     code, text = page_of(tmp_path, "prove", STANDARD, *asked)
     assert code == 1
     assert "At most as much, and less somewhere" in Page(text).text
-    assert f"Rows at which {BLOCK} accepts more than {STANDARD}" in Page(text).text
+    assert f"No: {BLOCK} accepts at least as many drafts as {STANDARD}" in Page(text).text
 
 
 def test_answers_that_are_open_or_unknown_are_no_pass() -> None:
