@@ -69,12 +69,7 @@ def _examined() -> dict[str, Any]:
 
 
 def _row(package: Package) -> dict[str, str | None]:
-    return {
-        "name": package.name,
-        "least": package.least,
-        "found": package.found,
-        "state": package.state,
-    }
+    return {name: getattr(package, name) for name in ("name", "least", "found", "state")}
 
 
 def _devices() -> list[str]:

@@ -319,8 +319,8 @@ def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dic
                 "drafter": list(map(str, one.drafter.tokens)),
                 "lookahead": one.lookahead,
                 "iterations": one.iterations,
-                "at_least": _claim(one, "at_least"),
-                "at_most": _claim(one, "at_most"),
+                "at_least": _claim(one.at_least),
+                "at_most": _claim(one.at_most),
                 "more": _gap_record(one.more),
                 "less": _gap_record(one.less),
                 "solver_calls": one.counts.calls,
@@ -349,8 +349,7 @@ def answers_record(answers: Sequence[Answered]) -> list[dict[str, object]]:
     ]
 
 
-def _claim(found: Comparison, name: str) -> dict[str, object]:
-    claim = getattr(found, name)
+def _claim(claim: AtLeast) -> dict[str, object]:
     return {
         "proved": claim.proved,
         "for_each_text": claim.by_text,

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from numbers import Integral
 from operator import add
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,19 +76,13 @@ class AlgorithmReport:
 
     def __add__(self, other: "AlgorithmReport") -> "AlgorithmReport":
         """The report on the cases of both."""
-        return AlgorithmReport(
-            self.algorithm,
-            self.cases + other.cases,
-            self.paths + other.paths,
-            self.not_applicable + other.not_applicable,
-            self.loops + other.loops,
-            self.acceptances + other.acceptances,
-            self.failures + other.failures,
-            other.monte_carlo if self.monte_carlo is None else self.monte_carlo,
-            self.acceptance + other.acceptance,
-            self.seconds + other.seconds,
-            self.refuted + other.refuted,
-        )
+        sums: dict[str, Any] = {
+            one.name: getattr(self, one.name) + getattr(other, one.name)
+            for one in fields(self)
+            if one.name not in ("algorithm", "monte_carlo")
+        }
+        sampled = other.monte_carlo if self.monte_carlo is None else self.monte_carlo
+        return AlgorithmReport(self.algorithm, monte_carlo=sampled, **sums)
 
     @property
     def ok(self) -> bool:
