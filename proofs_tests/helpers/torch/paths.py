@@ -5,7 +5,8 @@ chosen by the middle of its interval of the inverse CDF, a verdict by the middle
 p / q, and the last token as a draft is.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
@@ -15,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specref.distributions import Probabilities, corrected
+from specref.distributions import Probabilities, corrected, total_variation
+from specref.torch_backend import Generation
 from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, Coins
 from specref.torch_backend.validation import OUTSIDE
 from specref.vocabulary import Tokens
@@ -228,3 +230,31 @@ class ChosenCoins(FromUniforms):
 
 def _padded(rows: Sequence[Sequence[float]], width: int) -> Tensor:
     return torch.tensor([[*row, *[IDLE] * (width - len(row))] for row in rows]).double()
+
+
+def texts(
+    p: Law, length: int, eos: int, text: Tokens = (), weight: float = 1.0
+) -> Iterator[tuple[Tokens, float]]:
+    """Each text of the target, up to EOS, with its probability."""
+    if len(text) == length or text[-1:] == (eos,):
+        yield text, weight
+        return
+    law = p(text)
+    for token in np.flatnonzero(law).tolist():
+        yield from texts(p, length, eos, (*text, token), weight * law[token])
+
+
+def off(paths: Iterable[Path], came: Iterable[Tokens], expected: Mapping[Tokens, float]) -> float:
+    """Total variation of the law of the texts that came out from what is expected."""
+    law: Counter[Tokens] = Counter()
+    for path, tokens in zip(paths, came, strict=True):
+        law[tokens] += path.weight
+    return float(total_variation(law, expected))
+
+
+def check_taken(paths: Sequence[Path], generation: Generation) -> None:
+    """Every row has the tokens, and the accepted lengths, that its coins decide."""
+    assert generation.tokens == tuple(path.tokens for path in paths)
+    for path, log in zip(paths, generation.iterations, strict=True):
+        found = [(iteration.accepted, iteration.emitted) for iteration in log]
+        assert found == [(block.accepted, len(block.tokens)) for block in path.blocks]
