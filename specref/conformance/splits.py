@@ -51,7 +51,7 @@ from specref.conformance.summary import shown_first
 from specref.conformance.time_limit import EXPLAINED
 from specref.conformance.wrong_decision import (
     WrongDecision,
-    failing,
+    raising,
     shared,
     short,
     wrong_decision,
@@ -122,13 +122,13 @@ def tried(one: Situation, judge: Judge, until: float, most: int = BLOCKS) -> Tri
         if law.uninterpreted:
             return drawn_in(one, judge, verifier, law, most)
         found.append((asked, law))
-    given = [asked.verified(probed) for asked, probed in found if not probed.failures]
     for _, probed in found:
         for error in probed.failures:
             return Tried(one, True, raising(error, probed))
     if not off(one, found):
         return Tried(one, False)
-    decision = wrong_decision(each for each in given if each is not None)
+    given = (asked.verified(probed) for asked, probed in found)
+    decision = wrong_decision(one for one in given if one is not None)
     return Tried(one, True, decision, laws=tuple(blocks_of(one, found)))
 
 
@@ -185,18 +185,6 @@ def off(one: Situation, found: Sequence[tuple[Asked, Probed]]) -> bool:
     groups = [[(d, 1.0, p)] for d, _, p in weighted] if one.certain else [weighted]
     laws = (completed_block(group, target, (), length) for group in groups)
     return any(law.total_variation > EXACT + law.error_bound for law in laws)
-
-
-def raising(error: str, probed: Probed) -> WrongDecision | None:
-    """The number of which depends whether it raises, or gives an answer that is not valid."""
-    found = failing(probed)
-    if found is None:
-        return None
-    compared, number, below = found
-    when = "is below" if below else "reaches"
-    why = error.removeprefix(f"{BrokenContractError.__name__}: ")
-    told = f"is invalid when this random number {when} its threshold: {why}"
-    return WrongDecision("answer", (), told, compared, number)
 
 
 @dataclass(frozen=True)
@@ -420,8 +408,7 @@ def two_rows(judge: Judge, until: float, known: bool = False) -> Tried:
         first, second = (push_forward(joint, itemgetter(row)) for row in (0, 1))
         apart = (abs(joint.get((x, y), 0.0) - first[x] * second[y]) for x in first for y in second)
         if sum(apart) / 2 > EXACT + 3 * found.error_bound:
-            lines = shared(found, _two)
-            decision = WrongDecision(ROWS, asked.drafts, SHARED, *lines) if lines else None
+            decision = WrongDecision(ROWS, asked.drafts, SHARED, *shared(found, _two))
             return Tried(TOGETHER, True, decision)
     return Tried(TOGETHER, False)
 

@@ -18,6 +18,7 @@ from specref.algorithms.trees.topdown import Tree
 from specref.arrays import Floats, one_hot_rows
 from specref.chance import Chance, exact_distribution
 from specref.contracts.batch import TreeBatch
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.tree import GivenRows, read
 from specref.models import Model
 from specref.probing.probe import Probed
@@ -374,13 +375,17 @@ def _tokens_at(law: Law, i: int) -> dict[int, float]:
     return shares
 
 
-def failing(probed: Probed) -> tuple[str, str, bool] | None:
-    """Where the paths part of which one raises, or has no valid answer: compared, and drawn; and
-    whether it does where the number is below what it is compared with."""
+def raising(error: str, probed: Probed) -> WrongDecision | None:
+    """The number of which depends whether it raises, or gives an answer that is not valid."""
     bad = [one for one in probed.cells if not isinstance(one.outcome, tuple)]
     fine = [one for one in probed.cells if isinstance(one.outcome, tuple)]
     part = _part(product(bad, fine))
-    return None if part is None else (*_places(part), part.way == 1)
+    if part is None:
+        return None
+    when = "is below" if part.way == 1 else "reaches"
+    why = error.removeprefix(f"{BrokenContractError.__name__}: ")
+    said = f"is invalid when this random number {when} its threshold: {why}"
+    return WrongDecision("answer", (), said, *_places(part))
 
 
 def shared(probed: Probed, two: Callable[[Tokens], tuple[Tokens, Tokens]]) -> tuple[str, str]:
