@@ -25,9 +25,8 @@ from proofs_tests.helpers.vectors.oracle import (
     site_decision,
     texts,
 )
-from specref.contrib.vectors import flags
 from specref.contrib.vectors.building import PUBLISHED
-from specref.contrib.vectors.notes import NOTES
+from specref.contrib.vectors.flags import ITERATION_FLAGS, NOTES, VERIFICATION_FLAGS
 from specref.contrib.vectors.publishing import laid_out
 
 CONVENTIONS = {
@@ -141,8 +140,7 @@ def test_no_draft_is_impossible():
 
 def test_every_flag_is_used_and_explained():
     used = {flag for case in CASES for flag in case["flags"]}
-    known = flags.VERIFICATION_FLAGS.keys() | flags.ITERATION_FLAGS.keys()
-    assert used == NOTES.keys() == known
+    assert used == NOTES.keys() == VERIFICATION_FLAGS.keys() | ITERATION_FLAGS.keys()
     for file in FILES.values():
         assert file["notes"].keys() == {flag for case in file["cases"] for flag in case["flags"]}
     for note in NOTES.values():

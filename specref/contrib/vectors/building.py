@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 from specref.chance import Step
 from specref.contrib.vectors import deciding
 from specref.contrib.vectors.deciding import Outcome, Replay, alternatives, decide, precision
-from specref.contrib.vectors.flags import Iteration, step_flags, verify_flags
+from specref.contrib.vectors.flags import NOTES, Iteration, step_flags, verify_flags
 from specref.contrib.vectors.groups import Case, Row, StepCase, Toy, VerifyCase, row
 from specref.contrib.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ITERATIONS, ONE_VOCABULARY
 from specref.contrib.vectors.groups.verifications import VERIFICATIONS
-from specref.contrib.vectors.notes import NOTES
 from specref.rules import RULES
 from specref.vectors.reading import SCHEMA_VERSION, Record, digest
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specref.contrib.vectors.building import PUBLISHED, RETIRED, build_file, disagreement
-from specref.contrib.vectors.notes import NOTES
+from specref.contrib.vectors.flags import NOTES
 from specref.report.forms import TEXT, Schema, listed, record, ref, table
 from specref.vectors.reading import (
     FOLDER,
