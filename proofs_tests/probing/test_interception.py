@@ -390,15 +390,6 @@ def test_global_generators_have_one_user_at_a_time() -> None:
     assert found == [found[0], found[1]] * 10
 
 
-def test_a_turn_within_a_turn_is_the_same_turn() -> None:
-    before = random.getstate()
-    with global_randomness(np.random.default_rng(1)):
-        first = random.random()
-        with global_randomness(np.random.default_rng(1)):
-            assert random.random() == first
-    assert random.getstate() == before
-
-
 # Whoever keeps numbers.
 class Keeper:
     """Decides by the uniform of the call before."""
