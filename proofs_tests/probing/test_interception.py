@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,28 +45,14 @@ class Held:
         return verify(target_probs, draft_probs, draft_tokens, rng=self.rng)
 
 
-class Legacy:
-    """Functions of `numpy.random` where a generator is expected."""
-
-    def random(self, shape: Any) -> Any:
-        return np.random.random_sample(shape)  # noqa: NPY002
-
-
 def from_globals(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
-    rng: Any = Legacy()
+    rng: Any = SimpleNamespace(random=lambda shape: np.random.random_sample(shape))  # noqa: NPY002
     return verify(target_probs, draft_probs, draft_tokens, rng=rng)
 
 
-class Torch:
-    """torch's global generator where one of NumPy is expected."""
-
-    def random(self, shape: Any) -> Any:
-        torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
-        return torch.rand(shape, dtype=torch.float64).numpy()
-
-
 def from_torch(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
-    rng: Any = Torch()
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    rng: Any = SimpleNamespace(random=lambda shape: torch.rand(shape, dtype=torch.float64).numpy())
     return verify(target_probs, draft_probs, draft_tokens, rng=rng)
 
 
@@ -256,26 +242,18 @@ def in_a_thread(draw: Callable[..., Any]) -> Callable[..., Any]:
     return sampler
 
 
-def with_rng(p: Any, q: Any, x: Any, rng: Any) -> Any:
-    return verify(p, q, x, rng=rng)
-
-
-def with_globals(p: Any, q: Any, x: Any, rng: Any) -> Any:
-    return from_globals(p, q, x)
-
-
-def with_torch(p: Any, q: Any, x: Any, rng: Any) -> Any:
-    return from_torch(p, q, x)
-
-
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("draw", "why"),
     [
-        (with_rng, "called in another thread, where nothing is intercepted"),
-        (with_globals, "draws in another thread or library"),
-        (with_torch, "draws in another thread or library"),
+        (
+            lambda p, q, x, rng: verify(p, q, x, rng=rng),
+            "called in another thread, where nothing is intercepted",
+        ),
+        (lambda p, q, x, rng: from_globals(p, q, x), "draws in another thread or library"),
+        (lambda p, q, x, rng: from_torch(p, q, x), "draws in another thread or library"),
     ],
+    ids=["rng", "globals", "torch"],
 )
 def test_draws_in_threads_of_its_own_cannot_be_probed(draw: Callable[..., Any], why: str) -> None:
     report = check(in_a_thread(draw), only=[*PROBED, "boundary/zero-coin"], seeded=False)
