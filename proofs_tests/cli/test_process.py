@@ -17,7 +17,7 @@ from proofs_tests.helpers.command import assert_fits, run
 from proofs_tests.helpers.programs import BUILDS, built, toy
 from specref.cli.init import SUFFIXES, harness
 from specref.process import messages
-from specref.process.session import read_declaration
+from specref.process.process import read_declaration
 
 QUICK = ("--only", "smoke/answers", "--only", "smoke/deterministic", "--only", "joint/wide")
 CONTRACT = Path(__file__).parents[2] / "docs" / "formats.md"

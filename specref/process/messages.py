@@ -141,12 +141,7 @@ def coin_fields(coins: Coins) -> dict[str, Any]:
 
 
 def read_message(line: bytes, id_: int) -> dict[str, Any]:
-    """Read an answer.
-
-    * raises `BrokenContractError`: It is not a JSON object, or belongs to another protocol or
-      request.
-    * raises `SamplerError`: It reports an error.
-    """
+    """Read an answer; one that reports an error is raised as `SamplerError`."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -166,11 +161,7 @@ def read_message(line: bytes, id_: int) -> dict[str, Any]:
 
 
 def read_blocks(message: dict[str, Any], rows: int, width: int) -> tuple[Any, Any]:
-    """tokens [rows, width] and counts [rows] of an answer, with unchecked values.
-
-    * raises `BrokenContractError`: One is missing, or is not a flat array of the right number of
-      integers.
-    """
+    """tokens [rows, width] and counts [rows] of an answer, with unchecked values."""
     tokens = _integers(message, "tokens", rows * width, f"{rows} rows of {width}")
     return tokens.reshape(rows, width), _integers(message, "counts", rows, "one for each row")
 

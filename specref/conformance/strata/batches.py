@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from specref.algorithms.trees.topdown import Branching
 from specref.arrays import NO_TOKEN, Bools, Ints
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.campaign import PLACES, ROW_PLACES, Campaign, Tokens
@@ -143,19 +142,6 @@ TREE_PLACES: Mapping[str, Callable[[Tokens], Bools]] = MappingProxyType(
 )
 
 
-def others(stratum: Stratum[TreeShape], shape: TreeShape) -> tuple[Branching, ...]:
-    """The branchings of the other rows of a call of this shape."""
-    return stratum.beside or (shape.branching[:-1] or (1,),)
-
-
-def tree_fixture(stratum: Stratum[TreeShape], shape: TreeShape, *, ragged: bool) -> TreeFixture:
-    """The trees of one shape, one way of drawing after the other; then those beside them."""
-    trees = (shape.branching, *(others(stratum, shape) if ragged else ()))
-    places = [tree_place((), tree, way) for tree in trees for way in stratum.ways]
-    nothing = Model(numbered(shape.vocabulary), lambda context: ())  # laws are those of tables
-    return TreeFixture(stratum.name, nothing, nothing, tuple(places), ragged)
-
-
 def tables_of(pool: Pool, rng: np.random.Generator) -> Rows:
     """A pool as tables: after each pair and token, a random pair follows, the same at all times.
 
@@ -201,8 +187,13 @@ class Trees(Drawing[TreeShape]):
         return max(1, TREE_ROWS // shape.batch)
 
     def fixture(self, shape: TreeShape) -> TreeFixture:
-        """The trees of one shape."""
-        return tree_fixture(self.stratum, shape, ragged=self.claims.ragged)
+        """The trees of one shape, one way of drawing after the other; then those beside them."""
+        stratum, ragged = self.stratum, self.claims.ragged
+        beside = (stratum.beside or (shape.branching[:-1] or (1,),)) if ragged else ()
+        trees = (shape.branching, *beside)
+        places = [tree_place((), tree, way) for tree in trees for way in stratum.ways]
+        nothing = Model(numbered(shape.vocabulary), lambda context: ())  # laws are those of tables
+        return TreeFixture(stratum.name, nothing, nothing, tuple(places), ragged)
 
     def ask(self, shape: TreeShape, calls: int, first: int) -> Tokens:
         known, rows, rng = self.tables[shape.vocabulary], calls * shape.batch, self.rng
