@@ -25,6 +25,7 @@ from specref.conformance.strata.stratum import Stratum
 from specref.contracts.fixtures import TOP, WITH
 from specref.contracts.sampling import TEXT
 
+alone = partial(Stratum[Shape], alone=True)
 calls = partial(Stratum[CallShape], kind=CallShape, cost=0.7)
 texts = partial(call_shapes, text=True)
 trees = partial(Stratum[TreeShape], kind=TreeShape, cost=0.7)
@@ -38,6 +39,11 @@ SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
 ONE_TEMPERATURE, BESIDE_GREEDY = "one-temperature", "beside-greedy"
 ODD_TEMPERATURES = "odd-temperatures"
 SPREAD = ("zipf", "flat", "long tail", "steep")
+PEAKS = ("peaked", "confident", "steep")
+ZEROS = ("truncated",), ("cut", "sharp", "wrong", "without")
+"""Targets that exclude tokens, and drafters that exclude others."""
+OF_DRAWN = (*USUAL, "same", "trimmed", "sure")
+"""The drafters where shapes are drawn."""
 # Every lookahead from 4 to 9, with both vocabularies and both batches.
 MANY_DRAFTS = tuple(
     shape
@@ -55,20 +61,19 @@ STRATA: tuple[Stratum[Shape], ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
     Stratum("many-drafts", MANY_DRAFTS, cost=2),
-    Stratum(
+    alone(
         "long-drafts",
         shapes([6, 33], [9, 16, 17, 33], [4, 16]),
         ("peaked", "confident", "zipf"),
         ("near", "trimmed"),
         cost=4,
-        alone=True,
     ),
     Stratum("batches-to-16", shapes([7], [2], [2, 3, 5, 6, 7, 8, 9, 12, 15, 16]), cost=3),
     Stratum("batches-to-512", shapes([7], [2], [17, 31, 32, 48, 64, 100, 128, 256, 512]), cost=3),
     Stratum("batches-to-8192", shapes([7], [2], [600, 1_000, 1_024, 1_500, 4_097, 8_192])),
     Stratum("vocabulary-hundreds", shapes([100, 256, 257, 500, 1_000], [1, 3], [16, 64])),
     Stratum("vocabulary-thousands", shapes([1_024, 2_050, 4_096, 5_003], [1, 3], [8, 32]), cost=2),
-    Stratum(
+    alone(
         "vocabulary-32k",
         (*shapes(MIDDLE, [1], [4]), Shape(32_000, 3, 4)),
         SPREAD,
@@ -76,9 +81,8 @@ STRATA: tuple[Stratum[Shape], ...] = (
         ragged=False,
         pairs=12,  # each target in each order of ids
         cost=10,
-        alone=True,
     ),
-    Stratum(
+    alone(
         "vocabulary-128k",
         shapes(LARGE, [1], [1, 4]),
         SPREAD,
@@ -86,21 +90,19 @@ STRATA: tuple[Stratum[Shape], ...] = (
         ragged=False,
         padding=267,
         cost=14,
-        alone=True,
     ),
-    Stratum(
+    alone(
         "vocabulary-ends",
         shapes([1_000, 50_257, 128_256, 151_936], [1], [4]),
         ragged=False,
         endings=True,
         pairs=2,
         cost=6,
-        alone=True,
     ),
     Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near",), pairs=1, cost=4),
-    Stratum("laws-peaked", shapes([8, 50], [3], [64]), ("peaked", "confident", "steep")),
+    Stratum("laws-peaked", shapes([8, 50], [3], [64]), PEAKS),
     Stratum("laws-confident", shapes([8, 50], [1, 3], [64]), ("peaked", "confident"), SHARPER),
     Stratum("laws-rare", shapes([2_000], [2], [64]), ("long tail", "zipf"), cost=3),
     Stratum("laws-zeros", shapes([8, 64], [3], [64]), ("truncated",), ("cut", "sharp", "wrong")),
@@ -113,13 +115,8 @@ STRATA: tuple[Stratum[Shape], ...] = (
     ),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
     Stratum("bare", shapes([3, 6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
-    Stratum(
-        "bare-no-laws",
-        shapes([3, 40], [1, 3], [1, 16, 64]),
-        way="bare",
-        laws=False,
-        ragged=False,
-        alone=True,
+    alone(
+        "bare-no-laws", shapes([3, 40], [1, 3], [1, 16, 64]), way="bare", laws=False, ragged=False
     ),
     Stratum("int32-ids", shapes([6, 300], [3], [64]), way="int32"),
     Stratum("strided-arrays", shapes([6, 40], [1, 3], [64]), way="strided"),
@@ -127,22 +124,13 @@ STRATA: tuple[Stratum[Shape], ...] = (
     Stratum("read-only-arrays", shapes([6, 40], [1, 3], [64]), way="read-only"),
     Stratum("arrays-filled-anew", shapes([8], [3], [32]), way="refilled"),
     Stratum("answers-kept", shapes([8], [1, 3], [32]), way="kept"),
-    Stratum("large-logits", shapes([6, 40], [1, 3], [16, 64]), way="large-logits", alone=True),
-    Stratum(ONE_TEMPERATURE, shapes([6, 40], [1, 3], [16, 64]), way=ONE_TEMPERATURE, alone=True),
-    Stratum(BESIDE_GREEDY, shapes([6, 40], [1, 3], [4, 16]), way=BESIDE_GREEDY, alone=True),
-    Stratum(
-        "generators-kept", shapes([6, 40], [1, 3], [1, 4, 16]), way="kept-generators", alone=True
-    ),
-    Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000, alone=True),
-    Stratum(
-        "drawn-shapes",
-        (),
-        drafters=(*USUAL, "same", "trimmed", "sure"),
-        box=Box(SIZES, LOOKAHEADS, BATCHES),
-        cost=1.5,
-        alone=True,
-    ),
-    Stratum(
+    alone("large-logits", shapes([6, 40], [1, 3], [16, 64]), way="large-logits"),
+    alone(ONE_TEMPERATURE, shapes([6, 40], [1, 3], [16, 64]), way=ONE_TEMPERATURE),
+    alone(BESIDE_GREEDY, shapes([6, 40], [1, 3], [4, 16]), way=BESIDE_GREEDY),
+    alone("generators-kept", shapes([6, 40], [1, 3], [1, 4, 16]), way="kept-generators"),
+    alone("late-calls", shapes([8], [1], [2, 4]), after=20_000),
+    alone("drawn-shapes", (), drafters=OF_DRAWN, box=Box(SIZES, LOOKAHEADS, BATCHES), cost=1.5),
+    alone(
         "vocabulary-large-batches",
         (Shape(32_000, 1, 32), Shape(32_000, 4, 32), Shape(50_257, 1, 64), Shape(128_256, 1, 32)),
         ("zipf", "flat", "long tail"),
@@ -150,20 +138,11 @@ STRATA: tuple[Stratum[Shape], ...] = (
         ragged=False,
         pairs=6,
         cost=6,
-        alone=True,
     ),
-    Stratum(
-        "drafter-certain", shapes([8, 50], [1, 3], [64]), drafters=("sure", "astray"), alone=True
-    ),
-    Stratum("laws-repeated", shapes([8, 50], [3, 6], [8, 64]), steady=True, alone=True),
-    Stratum("laws-in-turn", shapes([5, 40], [1, 3], [4, 16]), in_turn=True, alone=True),
-    Stratum(
-        ODD_TEMPERATURES,
-        shapes([6, 40], [1, 3], [20, 65]),
-        way=ODD_TEMPERATURES,
-        cost=2,
-        alone=True,
-    ),
+    alone("drafter-certain", shapes([8, 50], [1, 3], [64]), drafters=("sure", "astray")),
+    alone("laws-repeated", shapes([8, 50], [3, 6], [8, 64]), steady=True),
+    alone("laws-in-turn", shapes([5, 40], [1, 3], [4, 16]), in_turn=True),
+    alone(ODD_TEMPERATURES, shapes([6, 40], [1, 3], [20, 65]), way=ODD_TEMPERATURES, cost=2),
 )
 
 # Of drafters that are nearly always right: many drafts in a row are kept.
@@ -189,21 +168,16 @@ STEP_STRATA: tuple[Stratum[CallShape], ...] = (
     calls("step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.2),
     calls("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
     calls("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
-    calls("step-laws-peaked", call_shapes([8, 50], [3], [3]), ("peaked", "confident", "steep")),
+    calls("step-laws-peaked", call_shapes([8, 50], [3], [3]), PEAKS),
     calls("step-laws-rare", call_shapes([500], [3], [2]), ("long tail", "zipf"), cost=0.5),
-    calls(
-        "step-laws-zeros",
-        call_shapes([8, 50], [3], [3]),
-        ("truncated",),
-        ("cut", "sharp", "wrong", "without"),
-    ),
+    calls("step-laws-zeros", call_shapes([8, 50], [3], [3]), *ZEROS),
     calls("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
     calls("step-ending-late", call_shapes([12], [3], [12]), drafters=EASY, ends=True),
     calls("step-contexts-of-4100", call_shapes([8], [2_049, 4_100], [1]), cost=0.05),
     calls(
         "step-drawn-shapes",
         (),
-        drafters=(*USUAL, "same", "trimmed", "sure"),
+        drafters=OF_DRAWN,
         box=Box(SIZES, LOOKAHEADS, (0, 1, *AROUND)),
     ),
 )
@@ -223,20 +197,15 @@ TEXT_STRATA: tuple[Stratum[CallShape], ...] = (
     calls("text-vocabulary-65k", texts([65_600], [3], [4]), ("zipf", "flat"), cost=0.2),
     calls("text-last-id", texts([65, 129], [3], [6]), cost=0.4),
     calls("text-laws-flat", texts([50], [3], [20]), ("flat", "long tail")),
-    calls("text-laws-peaked", texts([8, 50], [3], [20]), ("peaked", "confident", "steep")),
-    calls(
-        "text-laws-zeros",
-        texts([8, 50], [3], [20]),
-        ("truncated",),
-        ("cut", "sharp", "wrong", "without"),
-    ),
+    calls("text-laws-peaked", texts([8, 50], [3], [20]), PEAKS),
+    calls("text-laws-zeros", texts([8, 50], [3], [20]), *ZEROS),
     calls("text-ending", texts([5, 12], [0, 3], [3, 40]), ends=True),
     calls("text-ending-late", texts([12], [3], [40]), drafters=EASY, ends=True),
     calls("text-prompts-of-4100", texts([8], [2_049, 4_100], [3]), cost=0.05),
     calls(
         "text-drawn-shapes",
         texts([8], [3], [30]),
-        drafters=(*USUAL, "same", "trimmed", "sure"),
+        drafters=OF_DRAWN,
         box=Box(SIZES, (2, 3, 4, 5, 7, 9, 13, 17, 33), (0, 1, *AROUND)),
     ),
 )
@@ -294,19 +263,8 @@ TREE_STRATA: tuple[Stratum[TreeShape], ...] = (
         ways=(TOP,),
     ),
     trees("tree-laws-flat", tree_shapes([50], [(3, 2)], [16]), ("flat", "long tail"), cost=0.5),
-    trees(
-        "tree-laws-peaked",
-        tree_shapes([8, 50], [(3, 2)], [16]),
-        ("peaked", "confident", "steep"),
-        cost=0.5,
-    ),
-    trees(
-        "tree-laws-zeros",
-        tree_shapes([8, 50], [(3, 2)], [16]),
-        ("truncated",),
-        ("cut", "sharp", "wrong", "without"),
-        cost=0.5,
-    ),
+    trees("tree-laws-peaked", tree_shapes([8, 50], [(3, 2)], [16]), PEAKS, cost=0.5),
+    trees("tree-laws-zeros", tree_shapes([8, 50], [(3, 2)], [16]), *ZEROS, cost=0.5),
     trees("tree-vocabulary-128k", tree_shapes([128_256], [(2,)], [4]), SPREAD, APART, cost=0.03),
     trees("tree-drawn-shapes", (), box=Box(TREE_SIZES, LOOKAHEADS, BATCHES)),
 )
