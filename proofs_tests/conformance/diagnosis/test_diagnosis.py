@@ -2,11 +2,13 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.bugs.outside import BUGS
 from proofs_tests.helpers.diagnosed import CASES, drawn, observe, of_fixture
 from specref import exact_distribution
 from specref.algorithms import standard
@@ -18,7 +20,6 @@ from specref.rules import RULES
 from specref.statistics.campaign.levels import total_variation_test
 from specref.vocabulary import Vocabulary
 from specref.zoo import ALL, CONTROLS, FIXTURES, MUTANTS
-from specref.zoo.parts.standard import ratio, residual_or_p, speculative
 
 LAWS = Laws()
 EVERYTHING = {**MUTANTS, **CONTROLS}
@@ -26,23 +27,7 @@ ALL_LAWS = Laws(EVERYTHING)
 TWINS = {"best-of-two", "residual-is-p"}
 NAMES = ("always-accept-u0", "residual-is-p", "bonus-argmax")
 
-square_root = speculative(
-    accept=lambda at: min(1.0, math.sqrt(at.px / at.qx)),
-    recover=lambda at: residual_or_p(at.p, at.q),
-)
-squared_bonus = speculative(bonus=lambda at: at.p**2 / (at.p**2).sum())
-heated_ratio = speculative(
-    accept=lambda at: ratio(at.px * 9, at.qx * 10), recover=lambda at: residual_or_p(at.p, at.q)
-)
-INVENTED = {
-    "accept with sqrt(p/q)": square_root,
-    "bonus token from p^2": squared_bonus,
-    "accept with 9/10 p/q": heated_ratio,
-}
-
-
-def fixture_case(name, blocks):
-    return of_fixture(FIXTURES[name], blocks)
+INVENTED = ("square-root-ratio", "bonus-squared", "nine-tenths")
 
 
 def shortened(observed, length):
@@ -50,7 +35,7 @@ def shortened(observed, length):
     cut = Counter()
     for block, count in observed.blocks.items():
         cut[block[:length]] += count
-    return fixture_case(observed.name, dict(cut))
+    return replace(observed, blocks=dict(cut))
 
 
 @pytest.mark.deep(one_in=6)
@@ -119,7 +104,7 @@ def test_a_clean_sampler_has_nothing_to_diagnose(trials):
 @pytest.mark.parametrize("name", INVENTED)
 def test_an_invented_bug_is_unlike_anything_known(name):
     """Power: the least evidence against a known bug is about 10^177, and 10^6 is enough."""
-    diagnosis = diagnose(observe(INVENTED[name], 200_000, seed=4), LAWS)
+    diagnosis = diagnose(observe(BUGS[name].step, 200_000, seed=4), LAWS)
     assert not diagnosis.known
     assert not diagnosis.resembling
     assert not diagnosis.clean_fits
@@ -130,7 +115,7 @@ def test_a_misfit_on_one_case_is_a_misfit():
     """60,000 blocks that the bug explains, and 300 of another bug: pooled, they are outvoted."""
     *explained, last = observe(MUTANTS["residual-is-p"].step, 90_000, seed=17)
     law = law_of(MUTANTS["bonus-argmax"].step, last)
-    other = fixture_case(last.name, drawn(law, 300, np.random.default_rng(1)))
+    other = replace(last, blocks=drawn(law, 300, np.random.default_rng(1)))
     assert diagnose([*explained, last], LAWS).known
     diagnosis = diagnose([*explained, other], LAWS)
     assert set(diagnosis.candidates[0].ids) == TWINS
@@ -195,7 +180,7 @@ def test_a_stray_block_is_held_against_a_bug_without_excluding_it():
     stray = next(block for block in LAWS.of(first).clean if block not in law)
     before = diagnose([first, *others], LAWS).candidates[0]
     once, often = (
-        diagnose([fixture_case(first.name, {**first.blocks, stray: n}), *others], LAWS)
+        diagnose([replace(first, blocks={**first.blocks, stray: n}), *others], LAWS)
         for n in (1, 20)
     )
     assert once.candidates[0].ids == ("threshold-accept",)
@@ -210,7 +195,7 @@ def test_a_stray_block_is_held_against_a_bug_without_excluding_it():
 @pytest.mark.parametrize("source", ["clean", *NAMES])
 def test_evidence_against_the_truth_has_mean_at_most_one(basis, source):
     """Over every pair of blocks; the best component alone, unpaid for, has a larger mean."""
-    case = fixture_case("m", {(0,): 1})
+    case = of_fixture(FIXTURES["m"], {(0,): 1})
     known = LAWS.of(case)
     few = CaseLaws(known.clean, {name: known.entries[name] for name in NAMES})
     truth, row = (few.clean, 0)
@@ -219,7 +204,7 @@ def test_evidence_against_the_truth_has_mean_at_most_one(basis, source):
     paid = unpaid = 0.0
     for pair in combinations_with_replacement(truth, 2):
         chance = truth[pair[0]] * truth[pair[1]] * (1 + (pair[0] != pair[1]))
-        table = tabulate([fixture_case("m", Counter(pair))], [few], NAMES, basis)
+        table = tabulate([replace(case, blocks=Counter(pair))], [few], NAMES, basis)
         weighed = weigh(table, 2)
         paid += chance * math.exp(weighed.whole[row])
         assert weighed.against[row] <= weighed.whole[row]
@@ -232,7 +217,7 @@ def test_evidence_against_the_truth_has_mean_at_most_one(basis, source):
 @pytest.mark.parametrize("name", ["always-accept-u0", "residual-reversed", "bonus-argmax"])
 def test_nothing_that_total_variation_rejects_is_said_to_fit(name):
     """The cruder test has a closed form; here it must never be the sharper one."""
-    cases = observe(square_root, 200_000, seed=10)
+    cases = observe(BUGS["square-root-ratio"].step, 200_000, seed=10)
     best = diagnose(cases, Laws({name: MUTANTS[name]})).candidates[0]
     rejected = []
     for case in cases:
