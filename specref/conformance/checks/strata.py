@@ -22,10 +22,10 @@ from specref.conformance.checks.check import (
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata import calls, loops
-from specref.conformance.strata.batches import TREE_PLACES, Batches, Trees
+from specref.conformance.strata.batches import Batches, Trees
 from specref.conformance.strata.calling import BesideGreedy, Called
 from specref.conformance.strata.calls import Calling
-from specref.conformance.strata.campaign import PLACES, Found
+from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.shape import CallShape, Shape, Sized, TreeShape
 from specref.conformance.strata.shape import tried as values_of
@@ -128,32 +128,22 @@ def campaign(
     Without a verifier for functions of two models.
     """
     stratum = given if verifier is None else given.fitted(verifier.capabilities)
-    places = len(places_of(verifier, stratum)) + len(stratum.shapes)
-    cells = cells_of(stratum, judge, cost)
-    tokens = tokens_needed(judge, level, places, stratum.cost)
-    if verifier is not None:
-        cells = cells_needed(cells, judge, level, places, stratum.shapes)
-    effort = Effort(level, tokens, cells, judge.advance, judge.seconds)
+
+    def attempt(left: tuple[Any, ...]) -> Found:
+        drawing = drawing_of(replace(stratum, shapes=left), verifier, judge)
+        places = len(drawing.places) + len(stratum.shapes)
+        tokens = tokens_needed(judge, level, places, stratum.cost)
+        cells = cells_of(stratum, judge, cost)
+        if verifier is not None:
+            cells = cells_needed(cells, judge, level, places, stratum.shapes)
+        return run(drawing, Effort(level, tokens, cells, judge.advance, judge.seconds))
+
     if verifier is None:
-        return run(drawing_of(stratum, verifier, judge), effort)
-    found = as_far_as_possible(
-        judge,
-        verifier,
-        stratum.shapes,
-        lambda left: run(drawing_of(replace(stratum, shapes=left), verifier, judge), effort),
-    )
+        return attempt(stratum.shapes)
+    found = as_far_as_possible(judge, verifier, stratum.shapes, attempt)
     if isinstance(verifier, Called):
         judge.calls_made = found.before + found.calls
     return found
-
-
-def places_of(verifier: Verifier | None, stratum: Stratum[Any]) -> Collection[str]:
-    """Where bets are made on what a sampler emits."""
-    if loops.of_batches(stratum):
-        return loops.PLACES
-    if isinstance(verifier, Called):
-        return [*PLACES, *verifier.places]
-    return calls.PLACES if verifier is None else TREE_PLACES
 
 
 def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -> Drawing[Any]:
