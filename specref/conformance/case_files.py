@@ -1,6 +1,5 @@
 """Files of users: expected failures in TOML, and failing cases that are saved."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from specref.conformance.report import Report
 from specref.conformance.suite import known_ids
 from specref.contracts.capabilities import Capabilities
+from specref.suggestions import did_you_mean
 
 REQUIRED = ("id", "reason")
 KEYS = (*REQUIRED, "url", "until", "implementation")
@@ -103,8 +103,7 @@ def _entry(raw: Any) -> Expectation:
         raise ValueError(f"{raw!r}: expected a table")
     for key in raw:
         if key not in KEYS:
-            close = difflib.get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {KEYS}"
+            hint = did_you_mean(key, KEYS).removeprefix("; ") or f"expected one of {KEYS}"
             raise ValueError(f"unknown key {key!r}: {hint}")
     for key in REQUIRED:
         if key not in raw:

@@ -3,7 +3,7 @@
 import difflib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -286,55 +286,43 @@ def explanation_in_time(result: CheckResult, judge: Judge) -> str:
         return ""
 
 
-def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
+def rare_edges(results: Sequence[CheckResult]) -> Iterator[str]:
     """Warnings of edges of random numbers that are too rare to be failures, one for each call."""
     rare = [r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED]
     # Of a message "ID: CALL = NUMBER: …" the call.
     same = grouped((r.message.partition(" = ")[0].rpartition(": ")[2], r) for r in rare)
-    return tuple(
-        f"{', '.join(one.id for one in some)}: {some[0].message}" for some in same.values()
-    )
+    for some in same.values():
+        yield f"{', '.join(one.id for one in some)}: {some[0].message}"
 
 
-def printing(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """Warnings of engines that print to standard output."""
-    return tuple(
-        f"{result.id}: prints to standard output, {result.evidence['printed']!r} first; that is "
-        "sent to standard error"
-        for result in results
-        if result.evidence.get("printed")
-    )
-
-
-def idle(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """Warnings of engines that accept, or reject, drafts in few texts."""
-    warnings = []
-    for result in results:
-        texts, proposed = result.evidence.get("texts", 0), result.evidence.get("proposed")
-        accepted = result.evidence.get("accepted", 0)
-        rejected = texts if proposed is None else proposed - accepted
-        if result.status == Status.PASSED:
-            warnings += [
-                f"{result.id}: {drafts:,} drafts {what} in {texts:,} texts; little was learned of "
-                "them"
-                for what, drafts in (("accepted", accepted), ("rejected", rejected))
-                if drafts < RARE * texts
-            ]
-    return tuple(warnings)
-
-
-def vacuous(judge: Judge) -> tuple[str, ...]:
+def vacuous(judge: Judge) -> Iterator[str]:
     """Warnings of branches that were taken in under 1 % of the trials of a campaign."""
-    warnings = []
+    little = "little was learned of that branch"
     for key, found in judge.memo.items():
         total = sum(found.hits.values())
         for branch, hits in found.hits.items():
             if key.startswith("blocks") and hits < RARE * total:
-                warnings.append(
-                    f"{key}: {hits:,} of {total:,} blocks ended in a {branch} token; little was "
-                    "learned of that branch"
-                )
-    return tuple(warnings)
+                yield f"{key}: {hits:,} of {total:,} blocks ended in a {branch} token; {little}"
+
+
+def printing(results: Sequence[CheckResult]) -> Iterator[str]:
+    """Warnings of engines that print to standard output."""
+    for result in results:
+        if first := result.evidence.get("printed"):
+            said = f"prints to standard output, {first!r} first; that is sent to standard error"
+            yield f"{result.id}: {said}"
+
+
+def idle(results: Sequence[CheckResult]) -> Iterator[str]:
+    """Warnings of engines that accept, or reject, drafts in few texts."""
+    for result in (one for one in results if one.status == Status.PASSED):
+        texts, proposed = result.evidence.get("texts", 0), result.evidence.get("proposed")
+        accepted = result.evidence.get("accepted", 0)
+        rejected = texts if proposed is None else proposed - accepted
+        for what, drafts in (("accepted", accepted), ("rejected", rejected)):
+            if drafts < RARE * texts:
+                said = f"{drafts:,} drafts {what} in {texts:,} texts"
+                yield f"{result.id}: {said}; little was learned of them"
 
 
 def diagnosed_in_time(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:

@@ -90,7 +90,7 @@ class Session:
 
     def warnings(self, check: Check) -> tuple[str, ...]:
         """Warnings of branches that a check has rarely taken."""
-        return vacuous(self._alone(check))
+        return tuple(vacuous(self._alone(check)))
 
     def failure(self, check: Check, nodeid: str) -> str:
         """Message: what failed, candidate explanations, and how to repeat it."""
