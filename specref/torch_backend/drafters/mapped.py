@@ -31,30 +31,13 @@ from specref.torch_backend.vocabularies.token_vocabulary import Identity, TokenV
 class MappedDrafter(ABC):
     """A drafter whose tokens are taken for the target's by an id map.
 
-    Parameters
-    ----------
-    model : CachedModel
-        The drafter.
-    target, drafter : TokenVocabulary
-        Of the sizes of the two models' logits.
-    shape : callable
-        From logits to probabilities: `shape_logits` with its temperature, top-k and top-p.
-    identity : {"bytes", "string"}
-        Which tokens are the same: see `id_map`.
+    * `model`: The draft model.
+    * `target`, `drafter`: Vocabularies of the sizes of the two models' logits.
+    * `shape`: From logits to probabilities: `shape_logits` with temperature, top-k and top-p.
+    * `identity`: Which tokens are the same, "bytes" or "string": see `id_map`.
 
-    Attributes
-    ----------
-    ids : Tensor of int64, shape (len(drafter),)
-        The id map.
-    shared, images : Tensor of int64, shape (S,)
-        The drafter's tokens that the target has, and which of the target's they are.
-    back : Tensor of int64, shape (len(target),)
-        What the drafter reads for a target token, where it has that.
-
-    Notes
-    -----
-    What the drafter reads is `contexts.Reader`'s; of a context longer than its positions only
-    the end. None of this changes the law of what is emitted.
+    What the draft model reads is `contexts.Reader`'s; of a context longer than its positions only
+    the end. None of this changes the distribution of what is emitted.
     """
 
     def __init__(
@@ -66,6 +49,7 @@ class MappedDrafter(ABC):
         identity: Identity = "bytes",
     ) -> None:
         self.model, self.target, self.drafter, self.shape = model, target, drafter, shape
+        # The drafter's tokens that the target has, their images, and what is read for an image.
         self.ids = id_map(target, drafter, identity).to(model.device)
         self.shared = (self.ids >= 0).nonzero()[:, 0]
         self.images = self.ids[self.shared]
@@ -83,10 +67,7 @@ class MappedDrafter(ABC):
         A row ends with EOS, with a token outside the target's vocabulary, or where there is
         nothing to draw from; after that its tokens are ``NO_DRAFT`` and its laws 0.
 
-        Raises
-        ------
-        ValueError
-            The drafter's logits are not of its vocabulary's size.
+        * raises `ValueError`: The drafter's logits are not of its vocabulary's size.
         """
         coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead)
         tokens = torch.full_like(coins, NO_DRAFT, dtype=torch.int64)

@@ -20,17 +20,9 @@ BELOW_ONE = tl.constexpr(1 - 2.0**-53)
 class Laws(NamedTuple):
     """The memory of laws, probabilities or logits.
 
-    Attributes
-    ----------
-    data : Tensor, shape (B, lines, V), or None
-    row, position, token : int
-        Its strides.
-    lines : int
-        Positions of a row.
-    sums : Tensor, shape (B, lines, chunks, 2), or None
-        Of each chunk the largest logit, and the sum of exponentials; None for probabilities.
-    norms : Tensor, shape (B, lines, 2), or None
-        The same of each line.
+    * `data`, shape (B, lines, V), or None; with its strides.
+    * `sums`, shape (B, lines, chunks, 2): Of each chunk of logits the largest, and the sum of
+      exponentials; `norms`, shape (B, lines, 2): the same of each line. None for probabilities.
     """
 
     data: Any
@@ -45,11 +37,7 @@ class Laws(NamedTuple):
 class Drafts(NamedTuple):
     """What is judged, and by which random numbers; each tensor with its strides.
 
-    Attributes
-    ----------
-    tokens, accept : Tensor, shape (B, K)
-    lens : Tensor, shape (B,), or None
-    final : Tensor, shape (B,)
+    `tokens` and `accept` are of shape (B, K), `lens` (or None) and `final` of shape (B,).
     """
 
     tokens: Any
@@ -67,15 +55,10 @@ class Drafts(NamedTuple):
 class Work(NamedTuple):
     """What programs leave for each other, and what they find; contiguous, the first three 0.
 
-    Attributes
-    ----------
-    dropped : Tensor of int32, shape (B,)
-        Positions of a row that come after the one where it stops.
-    judging, drawing : Tensor of int32, shapes (K + 1, B) and (B,)
-        Programs that have arrived.
-    masses : Tensor of float64, shape (B, chunks, 2)
-        Of the line where a row stops: of (p - q)+ and of p, chunk by chunk.
-    blocks, counts : Tensor of int64, shapes (B, K + 1) and (B,)
+    * `dropped`, shape (B,): Positions of a row that come after the one where it stops.
+    * `judging`, `drawing`, shapes (K + 1, B) and (B,): Programs that have arrived; int32.
+    * `masses`, shape (B, chunks, 2): Of the line where a row stops, of (p - q)+ and of p; float64.
+    * `blocks`, `counts`, shapes (B, K + 1) and (B,), int64.
     """
 
     dropped: Any
