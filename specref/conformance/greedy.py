@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.arrays import Floats, Ints
+from specref.arrays import Ints
 from specref.contracts.batch import ROOT, Batch, as_tree
 from specref.contracts.calling import Verifier
 from specref.contracts.functions import Generate
@@ -24,14 +24,10 @@ def likeliest(verifier: Verifier, batch: Batch) -> Likeliest:
     """
     rows = verifier.read("target_probs", batch.target_probs)
     if verifier.kinds["target_probs"] != "probs":
-        rows = _softmax(rows)
+        weights = np.exp(rows - rows.max(axis=2, keepdims=True))
+        rows = weights / weights.sum(axis=2, keepdims=True)
     slack = 2 * verifier.capabilities.tolerance
     return np.asarray(rows >= rows.max(axis=2, keepdims=True) - slack)
-
-
-def _softmax(logits: Floats) -> Floats:
-    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
 
 def departures(batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None = None) -> Ints:
