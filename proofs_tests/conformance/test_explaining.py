@@ -131,6 +131,23 @@ def loop(seen: Callable[[list[int]], list[int]]) -> Loop:
     return generate
 
 
+def remembering(kept: dict[Any, Any] | None = None) -> Loop:
+    """A loop that keeps the rows of a call; or those of all calls, by model and context."""
+
+    def generate(
+        target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens:
+        rows, text = {} if kept is None else kept, ()
+        while len(text) < tokens and not target.vocabulary.ends(text):
+            here = (*context, *text)
+            key = target.next_token(()).tobytes(), here
+            rows[key] = rows[key] if key in rows else target.next_token(here).astype(np.float64)
+            text = (*text, int(rng.choice(len(rows[key]), p=rows[key] / rows[key].sum())))
+        return text
+
+    return generate
+
+
 CONTEXT_BUGS = {
     "stale token": (lambda text: [*text[:-1], text[-2]], 0),
     "missing token": (lambda text: [*text[:-2], text[-1]], -1),
@@ -175,25 +192,11 @@ def test_loops_that_look_where_they_should_are_not_told_so(
 
         return generate
 
-    assert asked_elsewhere(judge_of(speculative(0), "generate")) == ""
-    assert asked_elsewhere(judge_of(speculative(1), "generate")) == ""
-
-    def kept(target: Model, drafter: Model, context: Tokens, tokens: int, rng: Any) -> list[int]:
-        rows: dict[Tokens, Any] = {}
-        text = list(context)
-        for _ in range(tokens):
-            here = tuple(text)
-            rows[here] = rows[here] if here in rows else target.next_token(here)
-            row = rows[here].astype(np.float64) ** 2
-            text.append(int(rng.choice(len(row), p=row / row.sum())))
-        return text[len(context) :]
-
-    assert asked_elsewhere(judge_of(kept, "generate")) == ""
-
     def raises(*arguments: Any, rng: Any) -> Any:
         raise RuntimeError
 
-    assert asked_elsewhere(judge_of(raises, "generate")) == ""
+    for one in (speculative(0), speculative(1), remembering(), raises):
+        assert asked_elsewhere(judge_of(one, "generate")) == ""
 
 
 def test_steps_and_drafters_are_watched_too() -> None:
@@ -230,24 +233,7 @@ def test_it_explains_the_first_failure_alone_and_is_no_verdict() -> None:
     assert not any(told[1:])
     assert right.exit_code == 0
 
-    def unasked(
-        target: Model,
-        drafter: Model,
-        context: Tokens,
-        tokens: int,
-        rng: Any,
-        rows: Any = {},  # noqa: B006
-    ) -> list[int]:
-        """Keeps rows of earlier calls, by model and context."""
-        text = list(context)
-        while len(text) < len(context) + tokens and not target.vocabulary.ends(
-            text[len(context) :]
-        ):
-            key = target.next_token(()).tobytes(), tuple(text)
-            rows[key] = rows[key] if key in rows else target.next_token(text).astype(np.float64)
-            text.append(int(rng.choice(len(rows[key]), p=rows[key] / rows[key].sum())))
-        return text[len(context) :]
-
+    unasked = remembering({})
     assert "never asked about" in asked_elsewhere(judge_of(unasked, "generate"))
     assert check(unasked, **asked).exit_code == 0
 
