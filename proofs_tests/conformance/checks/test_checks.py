@@ -90,33 +90,12 @@ def with_coins(use: Callable[[Coins], Coins]) -> Ask:
     return verify
 
 
-def up_to_ratio(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
-    class Given:
-        random = staticmethod(lambda shape: coins.accept)
-        standard_exponential = staticmethod(lambda shape: coins.race)
-
-    return BUGS["accepts p = 0 at u = 0"]()(target_probs, draft_probs, draft_tokens, rng=Given())
-
-
 # Other misbehaviour.
 
 
-def answering(change: Callable[[Any, Any, Any], Any]) -> Ask:
-    """A clean sampler whose tokens and counts are changed; the third argument is q."""
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        return change(*clean(target_probs, draft_probs, draft_tokens, rng=rng), draft_probs)
-
-    return verify
-
-
-def drawing_from(own: Callable[[], np.random.Generator]) -> Ask:
-    """A clean sampler with a generator of its own."""
-
-    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-        return clean(target_probs, draft_probs, draft_tokens, rng=own())
-
-    return verify
+def needs_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens, counts - (draft_probs is None)
 
 
 def stepping_from(own: Callable[[], np.random.Generator]) -> Ask:
@@ -130,18 +109,6 @@ def stepping_from(own: Callable[[], np.random.Generator]) -> Ask:
 
 def seeded_anew() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    answer = clean(target_probs, draft_probs, draft_tokens, rng=rng)
-    if draft_probs is not None:
-        np.maximum(target_probs[:, :-1] - draft_probs, 0, out=target_probs[:, :-1])
-    return answer
-
-
-def clipped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    p = np.where(target_probs > 0, np.maximum(target_probs, 0.02), 0)
-    return clean(p, draft_probs, draft_tokens, rng=rng)
 
 
 def empty(*arguments: Any, **given: Any) -> Tokens:
@@ -205,32 +172,26 @@ def fifth_row_again(drafter: Model, context: Tokens, lookahead: int, rng: Any) -
 V, S, G, D = VERIFY, STEP, GENERATE, DRAFTER
 BAD_STEP = planted.residual_is_target
 KILLERS: dict[str, tuple[Contract, Ask]] = {
-    "smoke/answers": (V, answering(lambda tokens, counts, q: (tokens, counts - 1))),
+    "smoke/answers": (V, ALL["returns-nothing"].make()),
     "smoke/calls": (S, empty),
-    "smoke/batch-of-one": (
-        V,
-        answering(lambda tokens, counts, q: (tokens.squeeze(), counts.squeeze())),
-    ),
+    "smoke/batch-of-one": (V, ALL["squeezes-batch-of-one"].make()),
     "smoke/no-drafts": (V, BUGS["bonus of the longest row"]()),
-    "smoke/one-hot": (V, answering(lambda tokens, counts, q: (tokens, counts - (q is None)))),
-    "smoke/inputs-unchanged": (V, in_place),
-    "smoke/deterministic": (V, drawing_from(np.random.default_rng)),
+    "smoke/one-hot": (V, needs_q),
+    "smoke/inputs-unchanged": (V, ALL["writes-into-target-probs"].make()),
+    "smoke/deterministic": (V, ALL["ignores-its-generator"].make()),
     "smoke/calls-deterministic": (S, stepping_from(np.random.default_rng)),
-    "smoke/large-vocabulary": (
-        V,
-        answering(lambda tokens, counts, q: (tokens.astype(np.float16).astype(int), counts)),
-    ),
-    "smoke/calls-vary": (V, drawing_from(seeded_anew)),
+    "smoke/large-vocabulary": (V, ALL["ids-in-fifteen-bits"].make()),
+    "smoke/calls-vary": (V, ALL["own-generator"].make()),
     "smoke/texts-vary": (S, stepping_from(seeded_anew)),
     "smoke/rows-vary": (V, BUGS["rows share noise"]()),
     "replay/coin-by-coin": (V, with_coins(lambda coins: Coins(1 - coins.accept, coins.race))),
-    "replay/edge-coins": (V, capable(rule="standard")(up_to_ratio)),
+    "replay/edge-coins": (V, ALL["le-at-zero"].make()),
     "replay/permuted": (V, with_coins(lambda c: Coins(c.accept, c.race[:1] + 0 * c.race))),
     "boundary/equal-rows": (V, verifying(accept=lambda u, p, q: u * q < 0.95 * p)),
     "boundary/disjoint": (V, BUGS["always accepts"]()),
     "boundary/certain": (V, BUGS["always accepts"]()),
     "boundary/forbidden": (V, BUGS["residual is |p - q|"]()),
-    "boundary/tiny": (V, clipped),
+    "boundary/tiny": (V, ALL["ratio-in-float16"].make()),
     "boundary/ragged": (V, BUGS["bonus of the longest row"]()),
     "boundary/rare-draft": (V, ALL["coarse-uniforms"].make()),
     "joint/exact": (S, BAD_STEP),
@@ -239,7 +200,7 @@ KILLERS: dict[str, tuple[Contract, Ask]] = {
     "joint/deep": (V, BUGS["positions share a uniform"]()),
     "joint/eos": (V, BUGS["residual is p"]()),
     "joint/batch-of-one": (V, BUGS["batch of one"]()),
-    "joint/beside-idle": (V, BUGS["idle row overwrites q"]()),
+    "joint/beside-idle": (V, ALL["dead-row-overwrites-q"].make()),
     "joint/one-hot": (V, BUGS["residual is p"]()),
     "joint/declared-q-wide": (D, top_2_raw_q),
     "joint/declared-q-deep": (D, top_2_raw_q),
@@ -391,7 +352,7 @@ def test_rules_without_randomness_of_their_own_are_not_accused() -> None:
 @pytest.mark.deep
 def test_the_place_that_fits_least_is_named() -> None:
     # Only rows beside idle ones are wrong, and only first ones: never the idle place itself.
-    result = asked("joint/beside-idle", BUGS["idle row overwrites q"]())
+    result = asked("joint/beside-idle", ALL["dead-row-overwrites-q"].make())
     assert "lookahead 0" not in result.message
     assert "at least" in result.message
 
