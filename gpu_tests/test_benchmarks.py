@@ -187,6 +187,6 @@ def test_what_cannot_be_measured_stays_as_it_was(
     assert record.read_measured(file) == measured
     parts = json.loads(file.read_text())["parts"]
     others = [row["status"] for part in parts if not part["machine"] for row in part["rows"]]
+    assert others
     assert set(others) <= {record.NO_CUDA, record.NOT_ASKED}
     assert len(measured) == 2
-    assert len(others) > 100
