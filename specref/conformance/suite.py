@@ -163,12 +163,10 @@ def prepare(
     reachable(capabilities)
     for dtype in options.dtypes:
         reachable(replace(capabilities, dtype=dtype))
-    options.contract.admit(implementation)
     if options.texts is not None and not options.contract.of_engines:
         raise ValueError(
             f"texts = {options.texts!r}: expected None under the contract {options.contract}"
         )
-    capabilities = options.contract.claimed(implementation, capabilities)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
     only = SMOKE if options.profile == "smoke" and options.only is None else options.only

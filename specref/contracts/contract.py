@@ -103,17 +103,9 @@ class Contract(ABC):
         """The names of the rules that may be declared."""
         return tuple(rule.name for rule in RULES.values() if self.takes_rule(rule))
 
-    def admit(self, implementation: Callable[..., Any]) -> None:
-        """Raise `TypeError` or `ValueError` if it lacks what the contract judges it by."""
-        return
-
     def refusal(self, name: str, capabilities: Capabilities) -> str:
         """Why an implementation is not tried on a fixture; empty if it is tried."""
         return ""
-
-    def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:
-        """The claims of an implementation, with those that its signature makes."""
-        return capabilities
 
     def read(
         self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
@@ -121,7 +113,8 @@ class Contract(ABC):
         """The claims with those that its names, annotations and defaults make, and what is told.
 
         `explicit`: the names of what was claimed, and does not hold by default alone. What says
-        something else than a claim, or than what the contract passes, is a `ValueError`.
+        something else than a claim, or than what the contract passes, is a `ValueError`; so is
+        what lacks something that the contract judges it by, if it is no `TypeError`.
         """
         return capabilities, ()
 

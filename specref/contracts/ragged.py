@@ -368,7 +368,7 @@ class RaggedContract(VerifyContract):
         claims, told = of_arrays(function, capabilities, explicit)
         many = "s" * (len(logits) > 1)
         also = (f"it is given logits: parameter{many} {', '.join(logits)}",) if logits else ()
-        return claims, (*also, *told)
+        return self.claimed(function, claims), (*also, *told)
 
     def takes(self, signature: inspect.Signature) -> bool:
         return not problem(signature)

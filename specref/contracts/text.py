@@ -9,16 +9,18 @@ import json
 import os
 import zlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.sampling import TEXT
+from specref.contracts.signature import Read
 from specref.models import Model, check_ids, iid_model
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
@@ -206,6 +208,12 @@ class TextContract(Contract):
 
     def takes(self, signature: inspect.Signature) -> bool:
         return super().takes(signature) and self.names(signature)
+
+    def read(
+        self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+    ) -> Read:
+        self.admit(function)
+        return capabilities, ()
 
     def admit(self, implementation: Callable[..., Any]) -> None:
         """Raise an error unless it is an engine whose law can be judged jointly."""
