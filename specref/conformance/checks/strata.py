@@ -2,7 +2,7 @@
 
 import math
 import mmap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -375,31 +375,25 @@ def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     return campaign(stratum, verifier, judge, level, OWN_COST)
 
 
-ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
-    (FIRST.name, first_call),
-    *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
-    *((f"pair-{index + 1}", partial(pair, index)) for index in range(PAIRS)),
-    (OWN, own_shapes),
-)
-KINDS: Mapping[str, tuple[type[Contract], ...]] = {
-    OWN: (VerifyContract, TreeContract, StepContract),
-    ONE_TEMPERATURE: (RaggedContract,),
-    BESIDE_GREEDY: (RaggedContract,),
-    ODD_TEMPERATURES: (RaggedContract,),
-}
-WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
+def of_strata(strata: Iterable[Stratum[Any]], kind: type[Contract]) -> Iterator[Check]:
+    """The checks of some strata, for contracts of a kind, or those that tell temperatures."""
+    for one in strata:
+        kinds = RaggedContract if one.name in OF_TEMPERATURES else kind
+        weight = max(1.0, one.cost / 2, one.after / 10_000)
+        yield sampled(f"strata/{one.name}", kinds, partial(judged, one), weight=weight)
+
+
+OF_TEMPERATURES = (ONE_TEMPERATURE, BESIDE_GREEDY, ODD_TEMPERATURES)
 CHECKS = (
+    sampled(f"strata/{FIRST.name}", VerifyContract, first_call),
+    *of_strata(STRATA, VerifyContract),
     *(
-        sampled(
-            f"strata/{name}", KINDS.get(name, VerifyContract), ask, weight=WEIGHTS.get(name, 1.0)
-        )
-        for name, ask in ASKED
+        sampled(f"strata/pair-{index + 1}", VerifyContract, partial(pair, index))
+        for index in range(PAIRS)
     ),
+    sampled(f"strata/{OWN}", (VerifyContract, TreeContract, StepContract), own_shapes),
     Check("strata/large-call", DRAFTS, large_call),
-    *(sampled(f"strata/{one.name}", StepContract, partial(judged, one)) for one in STEP_STRATA),
-    *(
-        sampled(f"strata/{one.name}", GenerateContract, partial(judged, one))
-        for one in TEXT_STRATA
-    ),
-    *(sampled(f"strata/{one.name}", TreeContract, partial(judged, one)) for one in TREE_STRATA),
+    *of_strata(STEP_STRATA, StepContract),
+    *of_strata(TEXT_STRATA, GenerateContract),
+    *of_strata(TREE_STRATA, TreeContract),
 )
