@@ -287,35 +287,21 @@ def probed_ending(judge: Judge) -> Outcome:
     return compared(settled(judge, law_of_blocks(judge, case, MOST_RUNS)), judge, case)
 
 
-@dataclass(frozen=True)
-class OneText:
-    """Texts of so many tokens, some of which are random: those after so many, prompt included.
-
-    * `unsure`: As for `models_that_differ`.
-    """
-
-    vocabulary: Vocabulary
-    tokens: int
-    spread: int
-    unsure: tuple[int, ...]
-
-
-def probed_text(text: OneText, judge: Judge) -> Outcome:
-    """The exact joint distribution of the first tokens of texts."""
-    models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
-    case = ExactCase(*models, PROMPT, tokens)
+def probed_text(case: ExactCase, judge: Judge) -> Outcome:
+    """The exact joint distribution of the first tokens of texts, some of which are random."""
+    tokens = case.lookahead
     asked = judge.implementation, *case[:4], tokens
     law = partial(probe_tokens, *asked, whole=True, **_at_most(RUNS_OF_TEXTS, judge))
     named = f"context {PROMPT}, the first {tokens} tokens"
     return compared(settled(judge, law), judge, case, named)
 
 
-TEXTS: Mapping[str, OneText] = MappingProxyType(
+TEXTS: Mapping[str, ExactCase] = MappingProxyType(
     {
-        "probed": OneText(THREE, 3, 2, (3, 4)),
-        "probed-ending": OneText(ENDING, 3, 2, (3, 4)),
+        "probed": ExactCase(*models_that_differ(THREE, 2, (3, 4)), PROMPT, 3),
+        "probed-ending": ExactCase(*models_that_differ(ENDING, 2, (3, 4)), PROMPT, 3),
         # At distances of 5, 6 and 11.
-        "probed-12-tokens": OneText(THREE, 12, 7, (2, 13)),
+        "probed-12-tokens": ExactCase(*models_that_differ(THREE, 7, (2, 13)), PROMPT, 12),
     }
 )
 
