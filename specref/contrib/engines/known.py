@@ -13,8 +13,8 @@ COINS = "proofs_tests/contrib/engines/test_registry.py::test_edge_coins"
 
 ORDER = (
     "The draft model's head is pruned in the order in which its tokenizer lists its vocabulary, "
-    "and "
-    "its logits are read as if that were the order of ids: drafts are verified with a permuted q."
+    "and its logits are read as if that were the order of ids: drafts are verified with a "
+    "permuted q."
 )
 NAN = "Where that leaves no residual, torch.multinomial raises."
 CHANGES = (
@@ -23,8 +23,7 @@ CHANGES = (
 )
 CONTEXT = (
     "Drafts are stored as indices of the pruned head, and fed back to the draft model as token "
-    "ids: it "
-    "reads one wrong token after each block that has an accepted draft."
+    "ids: it reads one wrong token after each block that has an accepted draft."
 )
 WARPED_TWICE = (
     "The assistant gets the target's logits processors and builds them again from the copied "
@@ -83,8 +82,7 @@ MLX_PENALTY = tuple(
     Deviation(
         id_,
         "In non-speculative decoding logits processors see the whole prompt, in speculation its "
-        "last token "
-        "alone, so that penalties, which are made of the text, differ.",
+        "last token alone, so that penalties, which are made of the text, differ.",
         True,
         ("ml-explore/mlx-lm#1773",),
         "proofs_tests/contrib/engines/test_mlx_lm.py::test_processors_see_the_prompt_in_plain_mode_alone",
@@ -96,8 +94,7 @@ MLX_PENALTY = tuple(
 SAMPLERS = "proofs_tests/contrib/engines/test_samplers.py"
 LAST_UNTESTED = (
     "The ratio that is compared with the first random number leaves out the last draft; each "
-    "later one, "
-    "and the resampling, a draft that was accepted."
+    "later one, and the resampling, a draft that was accepted."
 )
 AT_THE_DRAFT = "q is subtracted from p at the drafted token alone; a bonus token is an argmax."
 NEXT_ROW = (
@@ -112,8 +109,7 @@ SECOND_DRAW = (
 )
 UNCAPPED = (
     "The ratio of all drafts that the random number is compared with is not capped at 1 on the "
-    "way, as the "
-    "paper caps it: a draft that the target likes more pays for a later one."
+    "way, as the paper caps it: a draft that the target likes more pays for a later one."
 )
 ARGMAX = (
     "Without jit_speculate and cache hits a draft is accepted if it is the target's argmax; the "

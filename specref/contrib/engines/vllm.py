@@ -44,7 +44,7 @@ def load_verify(greedy: bool = False) -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import cuda, full, int32, ones
 
-    function = rejection_sampling(cuda.is_available(), REMEDY)
+    function = rejection_sampling(cuda.is_available())
     require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
     target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:
@@ -111,15 +111,11 @@ def interpreting() -> bool:
     return bool(knobs.runtime.interpret)
 
 
-def rejection_sampling(cuda: bool, remedy: str) -> Any:
-    """The function of the package, or, where Triton's interpreter has to do, of the files.
-
-    * raises `NotInstalledError`: There is no package, it cannot be imported, or a file imports
-      something else of it.
-    """
+def rejection_sampling(cuda: bool) -> Any:
+    """The function of the package, or, where Triton's interpreter has to do, of the files."""
     if not cuda and interpreting():
-        return _of_files(remedy)
-    require((NAME,), remedy)
+        return _of_files()
+    require((NAME,), REMEDY)
     try:
         return imported("vllm.v1.sample.rejection_sampler", FUNCTION)
     except NotInstalledError as error:
@@ -127,7 +123,7 @@ def rejection_sampling(cuda: bool, remedy: str) -> Any:
         raise NotInstalledError(f"{error}{hint}") from None
 
 
-def _of_files(remedy: str) -> Any:
+def _of_files() -> Any:
     import triton
     from triton import language
 
@@ -135,5 +131,5 @@ def _of_files(remedy: str) -> Any:
     known["vllm.logger"] = {"init_logger": logging.getLogger}
     known["vllm.triton_utils"] = {"HAS_TRITON": True, "tl": language, "triton": triton}
     for file in LAUNCHING:
-        known[f"{NAME}.{file.replace('/', '.')}"] = file_alone(NAME, f"{file}.py", remedy, known)
-    return imported_alone(NAME, FILE, FUNCTION, remedy, known)
+        known[f"{NAME}.{file.replace('/', '.')}"] = file_alone(NAME, f"{file}.py", REMEDY, known)
+    return imported_alone(NAME, FILE, FUNCTION, REMEDY, known)
