@@ -22,19 +22,19 @@ from specref.contrib.selftest.situations import (
     TREES,
     Decision,
     Departure,
-    Situation,
     chain,
     triggered_step,
     triggered_text,
     verified,
 )
+from specref.contrib.selftest.triggers import Trigger
 from specref.models import Model, hashed_model, iid_model
 
 ABC = Vocabulary("abc")
 # Rows differ by context; after three tokens, too.
 TARGET, DRAFTER = hashed_model(ABC, "target 1"), hashed_model(ABC, "drafter 2")
-ALWAYS = Situation("always", "mode", lambda at: True)
-NEVER = Situation("never", "mode", lambda at: False)
+ALWAYS = Trigger("always", "mode", lambda at: True)
+NEVER = Trigger("never", "mode", lambda at: False)
 STARTS = ((), (0, 1, 2, 0))
 
 
@@ -49,7 +49,7 @@ def test_steps_depart_where_the_trigger_holds(bug: Departure) -> None:
 @pytest.mark.parametrize("bug", TREE_BUGS, ids=lambda bug: bug.id)
 @pytest.mark.parametrize("replacement", [False, True])
 def test_trees_depart_where_the_trigger_holds(bug: Departure, replacement: bool) -> None:
-    def step(when: Situation):
+    def step(when: Trigger):
         def one(target, drafter, context, lookahead, chance):
             tree = topdown.draft(drafter, context, (2, 1), chance, replacement=replacement)
             return verified(bug, when, Decision(0, 4, 3), target, context, tree, chance)
@@ -75,7 +75,7 @@ def test_without_departures_it_is_topdown() -> None:
 
 def test_texts_are_iterations_that_know_where_they_are() -> None:
     seen: list[Decision] = []
-    spy = Situation("spy", "mode", lambda at: seen.append(at) or False)
+    spy = Trigger("spy", "mode", lambda at: seen.append(at) or False)
     generate = triggered_text(BUGS[0], spy)
     for call in range(2):
         text = generate(TARGET, DRAFTER, (2, 2), 6, Sampled(np.random.default_rng(call)))
@@ -104,7 +104,7 @@ def test_texts_have_the_law_of_the_target() -> None:
 def decisions(asked: int, context: tuple[int, ...], branching: tuple[int, ...]) -> list[Decision]:
     """All that is decided in 30 runs on trees of one shape."""
     seen: list[Decision] = []
-    spy = Situation("spy", "mode", lambda at: seen.append(at) or False)
+    spy = Trigger("spy", "mode", lambda at: seen.append(at) or False)
     for seed in range(30):
         chance = Sampled(np.random.default_rng(seed))
         pair = [

@@ -1,7 +1,5 @@
 """The matrix of triggers: bugs that act in one situation, and the checks that find them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -12,18 +10,16 @@ from specref.contrib.selftest.trigger_matrix import (
     ALL,
     TriggerMatrix,
     TriggerRow,
-    bugs_at,
     bugs_of,
     tree_verifier,
     trigger_matrix,
     triggers_document,
     triggers_record,
 )
-from specref.contrib.selftest.triggers import TRIGGERS
+from specref.contrib.selftest.triggers import TRIGGERS, Trigger
 from specref.report.document import markdown, page_of
 
 pytestmark = pytest.mark.strata
-DOCS = Path(__file__).parents[2] / "docs"
 MISSED = TriggerRow("row-0", "residual-is-p", ())
 FOUND = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft", "strata/no-laws"))
 ELSEWHERE = TriggerRow("row-0", "accepts-every-draft", (), "joint/wide")
@@ -41,7 +37,7 @@ def test_ids_of_situations_are_unique_and_their_kinds_known() -> None:
 def test_every_bug_is_found_in_a_situation(trigger: str) -> None:
     matrix, known = trigger_matrix([trigger]), ALL["verify"]
     (at,) = (one for one in TRIGGERS if one.id == trigger)
-    assert [row.bug for row in matrix.rows] == [bug.id for bug in bugs_at(known, at)]
+    assert [row.bug for row in matrix.rows] == [bug.id for bug in known.at(at)]
     assert matrix.missed == ()
 
 
@@ -143,7 +139,7 @@ def test_a_bug_in_trees_sees_the_call_the_row_and_the_nodes() -> None:
         seen.add((at.call, at.asked, at.size, at.row, at.rows, at.laws))
         return False
 
-    when = situations.Situation("never", "shape", never)
+    when = Trigger("never", "shape", never)
     verify = tree_verifier(situations.TREE_BUGS[0], when)
     p, rng = np.full((2, 4, 3), 1 / 3), np.random.default_rng(1)
     drafts, parents = np.array([[0, 0, 2], [1, -1, -1]]), np.array([[-1, 0, 1], [-1, -2, -2]])

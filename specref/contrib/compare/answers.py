@@ -9,6 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 UNMARKED = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
@@ -111,18 +112,10 @@ def _entries(reported: Mapping[str, Any]) -> Iterator[Entry]:
         )
     logs, tops = (reported.get(name) or [] for name in ("token_logprobs", "top_logprobs"))
     strings = reported.get("tokens") or [None] * len(logs)
-    for place in range(max(len(strings), len(logs))):
-        yield Entry(
-            None,
-            strings[place] if place < len(strings) else None,
-            logs[place] if place < len(logs) else None,
-            _by_value(tops[place] or {}) if place < len(tops) else [],
-        )
-
-
-def _by_value(one: Mapping[str, Any]) -> list[tuple[int | str, Any]]:
-    """The pairs of a JSON object, which has no order."""
-    return sorted(one.items(), key=lambda pair: -float(pair[1] or 0))
+    for string, log, top in zip_longest(strings, logs, tops):
+        # A JSON object has no order.
+        likeliest = sorted((top or {}).items(), key=lambda pair: -float(pair[1] or 0))
+        yield Entry(None, string, log, likeliest)
 
 
 def _key(one: Mapping[str, Any]) -> int | str:

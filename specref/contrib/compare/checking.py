@@ -10,7 +10,6 @@ from specref.contrib.compare.beside import (
     Drafts,
     Exercised,
     Greedy,
-    Records,
     Seeds,
     Speculation,
     by_seed,
@@ -220,13 +219,12 @@ def judged_folder(folder: Path, judging: Judging, seeds: Mapping[str, range]) ->
 
 def greedy_in(folder: Path, tolerance: float) -> Greedy:
     """The texts at temperature 0 of a folder, held against each other."""
-    on, off = (_by_prompt(by_seed(folder / f"greedy-{side}.jsonl")) for side in (SPEC, PLAIN))
+    on, off = (
+        # Whatever their seeds are.
+        {(prompt, None): one for (prompt, _), one in by_seed(folder / file).items()}
+        for file in (f"greedy-{side}.jsonl" for side in (SPEC, PLAIN))
+    )
     return greedy_agreement(on, off, tolerance)
-
-
-def _by_prompt(side: Records) -> Records:
-    """Texts at temperature 0, whatever their seeds are."""
-    return {(prompt, None): one for (prompt, _), one in side.items()}
 
 
 def declared_setting(known: Mapping[str, Any]) -> Setting:

@@ -124,7 +124,7 @@ def compare_command(
         raise ValueError("PLAIN.jsonl is missing: expected it, or --model FOLDER")
     if spec == plain == STDIN:
         raise ValueError("both files are -: expected one of them on standard input")
-    if plain is not None and _are_one(spec, plain):
+    if plain is not None and _is_file(spec, plain) and Path(spec).samefile(plain):
         raise ValueError(f"{spec} and {plain} are one file: expected texts of two systems")
     for name, value, right, expected in (
         ("--temperature", temperature, 0 <= temperature < math.inf, "a finite number, at least 0"),
@@ -181,15 +181,14 @@ def _read(
         return [read_file(first, judging, vocabulary), second.result()]
 
 
-def _are_one(spec: str, plain: str) -> bool:
-    """Whether both names are of one file; pipes have no content to be compared by name."""
-    files = Path(spec), Path(plain)
-    return all(one.is_file() for one in files) and files[0].samefile(files[1])
+def _is_file(*paths: str) -> bool:
+    """Whether these are files, not standard input or pipes."""
+    return all(Path(path).is_file() for path in paths)
 
 
 def _is_large(path: str) -> bool:
-    """Whether reading takes longer than starting a process; not of standard input, or of pipes."""
-    return Path(path).is_file() and Path(path).stat().st_size >= LARGE
+    """Whether reading takes longer than starting a process."""
+    return _is_file(path) and Path(path).stat().st_size >= LARGE
 
 
 def _by_model(

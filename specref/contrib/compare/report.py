@@ -43,10 +43,8 @@ def checked_report(checked: Checked, verbose: bool = False) -> RenderableType:
             f"prompt{'s' * (found.prompts != 1)}, {found.tokens:,} tokens."
         ),
     ]
-    parts += map(Prose, _ended(checked.looks))
-    parts += map(Prose, _unused(found))
-    parts += map(Prose, _where(found))
-    parts += map(Prose, _beside(checked))
+    for told in (_ended(checked.looks), _unused(found), _where(found), _beside(checked)):
+        parts += map(Prose, told)
     parts += map(Prose, _open(found))
     if verbose or found.verdict != Verdict.LOSSY:
         parts.append(_bounds(found, verbose))
@@ -102,7 +100,8 @@ def _where(found: Comparison) -> Iterator[str]:
     if found.verdict != Verdict.LOSSY:
         return
     significant = [test for test in found.tests if test.significant]
-    first = max(significant, key=_leads)
+    # To one cell rather than to a number, the further off the better.
+    first = max(significant, key=lambda one: (one.cells[0].label != one.name, abs(one.cells[0].z)))
     others = [test for test in significant if test is not first]
     at = f"; most in prompt {_short(found.prompt)}" if found.prompt is not None else ""
     yield f"WHERE  {_told(first)}{at}"
@@ -116,12 +115,6 @@ def _short(prompt: str) -> str:
     """The beginning of a prompt, in one line."""
     line = " ".join(prompt.split())
     return line if len(line) <= SHORT else line[: SHORT - 1] + "…"
-
-
-def _leads(test: Test) -> tuple[bool, float]:
-    """How far a test leads: to one cell rather than to a number, the further off the better."""
-    cell = test.cells[0]
-    return cell.label != test.name, abs(cell.z)
 
 
 def _told(test: Test) -> str:

@@ -7,7 +7,7 @@ differ, a decision was nearer to its border than rounding is large, or something
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -210,22 +210,18 @@ def _matched(target: Model, facts: Facts, chance: Chance) -> Tokens:
     return slem.match(target, (), proposal, chance)
 
 
-def _verified(target: Model, facts: Facts, chance: Chance) -> Tokens:
-    return standard.verify(target, (), _drafts(facts), chance)
-
-
-def _jointly(target: Model, facts: Facts, chance: Chance) -> Tokens:
-    return block.verify(target, (), _drafts(facts), chance)
+def _verified(
+    verify: Callable[..., Tokens], target: Model, facts: Facts, chance: Chance
+) -> Tokens:
+    return verify(target, (), _drafts(facts), chance)
 
 
 Listing: TypeAlias = Callable[[Model, Facts, Chance], Tokens]
 LISTINGS: Mapping[str, Listing] = MappingProxyType(
     {
         "autoregressive": _matched,
-        "standard": _verified,
-        "union": _verified,
-        "tli": _verified,
+        **dict.fromkeys(("standard", "union", "tli"), partial(_verified, standard.verify)),
         "slem": _matched,
-        "block": _jointly,
+        "block": partial(_verified, block.verify),
     }
 )

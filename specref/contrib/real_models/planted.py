@@ -25,7 +25,8 @@ def lenient(share: float) -> Planted:
 
     def tossed(seeds: Tensor, iteration: int, lookahead: int) -> Coins:
         coins = row_coins(seeds, iteration, lookahead)
-        return coins._replace(accept=_stretched(coins.accept, share))
+        accept = (coins.accept - share) / (1 - share) if share < 1 else 0 * coins.accept
+        return coins._replace(accept=accept.clamp(min=0))
 
     def matching(p: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
         known = torch.zeros_like(p[:, :-1]).scatter_(2, drafts.clamp(min=0)[..., None], 1)
@@ -34,12 +35,6 @@ def lenient(share: float) -> Planted:
         return verify_matching(rows, drafts, coins=coins)
 
     return {"row_coins": tossed, "verify_matching": matching}
-
-
-def _stretched(uniforms: Tensor, share: float) -> Tensor:
-    if share == 1:
-        return torch.zeros_like(uniforms)
-    return ((uniforms - share) / (1 - share)).clamp(min=0)
 
 
 def residual_is_p() -> Planted:

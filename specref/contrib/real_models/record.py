@@ -4,7 +4,7 @@ It is written after every batch, and goes on.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -161,14 +161,9 @@ class Record:
         ]
         head = {"version": VERSION, "made_with": self.made_with, "parts": self.parts}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(str(self.path), _by_lines(head, rows))
-
-
-def _by_lines(head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """JSON with a line for each row, which a difference of two versions shows."""
-    lines = (json.dumps(json.loads(as_json(row))) for row in rows)
-    joined = ",\n".join(lines)
-    return f'{json.dumps(head)[:-1]}, "rows": [\n{joined}\n]}}'
+        # A line for each row, which a difference of two versions shows.
+        lines = ",\n".join(json.dumps(json.loads(as_json(row))) for row in rows)
+        write_json(str(self.path), f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}')
 
 
 def figures(case: Case, tally: Tally) -> Mapping[str, Any]:

@@ -194,7 +194,8 @@ def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableTy
         lacking = missing(record, cases, sizes)
         left = sum(tokens for _, tokens in lacking)
         key = f"{name}, {chosen.device}, {chosen.dtype}"
-        prompts = 0 if chosen.methods else _untimed(record, key, sizes.timed)
+        known = record.parts.get("speed", {}).get(key, {"prompts": 0})["prompts"]
+        prompts = sizes.timed if known < sizes.timed and not chosen.methods else 0
         timed = _texts(pair, prompts) * sizes.length
         with progress(left, "tokens") as advance:
             for line in announced(record, cases, lacking, pair, timed):
@@ -233,12 +234,6 @@ def announced(
         tokens = sum(tokens for _, tokens in lacking)
         told = f"about {minutes(record, lacking, pair, timed):.0f} min"
         yield f"{pair.name}: {len(lacking)} rows, at most {tokens:,} tokens, {told}"
-
-
-def _untimed(record: Record, key: str, prompts: int) -> int:
-    """On how many prompts every path is timed: none if the record has that."""
-    known = record.parts.get("speed", {}).get(key, {"prompts": 0})
-    return prompts if known["prompts"] < prompts else 0
 
 
 def _texts(pair: Pair, prompts: int) -> int:

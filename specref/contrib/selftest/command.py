@@ -107,7 +107,6 @@ def judge_triggers(
     from specref.contrib.selftest.trigger_matrix import (
         ALL,
         WANTED,
-        bugs_at,
         trigger_matrix,
         triggers_document,
         triggers_record,
@@ -117,7 +116,7 @@ def judge_triggers(
         bug
         for one in ALL.values()
         for trigger in one.triggers
-        for bug in bugs_at(one, trigger)
+        for bug in one.at(trigger)
         if not ids or trigger.id in ids
     ]
     rows = progress(len(known), "situations and bugs")

@@ -213,16 +213,11 @@ def variation(row: Row) -> str:
     return "" if row.variation is None else f"{row.variation:.4f}"
 
 
-def failed_of(row: Row, stage: Stage) -> tuple[int, int]:
-    """How many checks of a stage an entry fails, and how many were put to it."""
+def _fails(row: Row, stage: Stage) -> str:
+    """How many checks of a stage an entry fails, of those that were put to it."""
     failed, asked = (
         sum(id_.startswith(f"{stage}/") for id_ in ids) for ids in (row.killers, row.asked)
     )
-    return failed, asked
-
-
-def _fails(row: Row, stage: Stage) -> str:
-    failed, asked = failed_of(row, stage)
     return f"{failed}/{asked}" if asked else ""
 
 

@@ -14,6 +14,7 @@ from specref.algorithms.decoding import Step
 from specref.algorithms.standard import acceptance, draft
 from specref.algorithms.trees.topdown import Node, Tree
 from specref.chance import Chance
+from specref.contrib.selftest.triggers import Trigger
 from specref.distributions import Probabilities, Probability, corrected
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -95,19 +96,6 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Situation:
-    """When a bug acts.
-
-    * `kind` ({"shape", "values", "ids", "mode", "call", "row"})
-    * `holds`: Decision -> bool.
-    """
-
-    id: str
-    kind: str
-    holds: Callable[[Decision], bool]
-
-
-@dataclass(frozen=True)
 class Departure:
     """What a bug does at the decisions where a trigger holds.
 
@@ -139,36 +127,36 @@ CALL_BUGS = (*BUGS, Departure("reads-two-tokens", reads=lambda context: context[
 TREE_BUGS = (*BUGS, Departure("reads-row-of-parent", reads=lambda context: context[:-1]))
 
 
-def _values(contract: str) -> tuple[Situation, ...]:
+def _values(contract: str) -> tuple[Trigger, ...]:
     return (
-        Situation(f"{contract}-top-above-0.9", "values", lambda at: at.top > 0.9),
-        Situation(f"{contract}-top-below-0.1", "values", lambda at: at.top < 0.1),
-        Situation(f"{contract}-zeros-in-p", "values", lambda at: at.zeros),
-        Situation(f"{contract}-draft-p-below-0.01", "values", lambda at: at.p_draft < 0.01),
-        Situation(f"{contract}-draft-q-above-0.9", "values", lambda at: at.q_draft > 0.9),
-        Situation(f"{contract}-vocabulary-above-128", "shape", lambda at: at.size > 128),
-        Situation(f"{contract}-vocabulary-above-1024", "shape", lambda at: at.size > 1_024),
-        Situation(f"{contract}-odd-calls", "call", lambda at: at.call % 2 == 1),
+        Trigger(f"{contract}-top-above-0.9", "values", lambda at: at.top > 0.9),
+        Trigger(f"{contract}-top-below-0.1", "values", lambda at: at.top < 0.1),
+        Trigger(f"{contract}-zeros-in-p", "values", lambda at: at.zeros),
+        Trigger(f"{contract}-draft-p-below-0.01", "values", lambda at: at.p_draft < 0.01),
+        Trigger(f"{contract}-draft-q-above-0.9", "values", lambda at: at.q_draft > 0.9),
+        Trigger(f"{contract}-vocabulary-above-128", "shape", lambda at: at.size > 128),
+        Trigger(f"{contract}-vocabulary-above-1024", "shape", lambda at: at.size > 1_024),
+        Trigger(f"{contract}-odd-calls", "call", lambda at: at.call % 2 == 1),
     )
 
 
-def _contexts(contract: str) -> tuple[Situation, ...]:
+def _contexts(contract: str) -> tuple[Trigger, ...]:
     return (
-        Situation(f"{contract}-without-context", "shape", lambda at: not at.prompt),
-        Situation(f"{contract}-context-3-on", "shape", lambda at: at.prompt >= 3),
-        Situation(f"{contract}-after-5", "row", lambda at: len(at.context) >= 5),
-        Situation(f"{contract}-after-40", "row", lambda at: len(at.context) >= 40),
-        Situation(f"{contract}-after-512", "row", lambda at: len(at.context) >= 512),
-        Situation(f"{contract}-after-1024", "row", lambda at: len(at.context) >= 1_024),
-        Situation(
+        Trigger(f"{contract}-without-context", "shape", lambda at: not at.prompt),
+        Trigger(f"{contract}-context-3-on", "shape", lambda at: at.prompt >= 3),
+        Trigger(f"{contract}-after-5", "row", lambda at: len(at.context) >= 5),
+        Trigger(f"{contract}-after-40", "row", lambda at: len(at.context) >= 40),
+        Trigger(f"{contract}-after-512", "row", lambda at: len(at.context) >= 512),
+        Trigger(f"{contract}-after-1024", "row", lambda at: len(at.context) >= 1_024),
+        Trigger(
             f"{contract}-token-again",
             "ids",
             lambda at: len(at.context[-2:]) > len({*at.context[-2:]}),
         ),
-        Situation(f"{contract}-vocabulary-above-65536", "shape", lambda at: at.size > 65_536),
-        Situation(f"{contract}-ends", "ids", lambda at: at.ends),
-        Situation(f"{contract}-ends-late", "ids", lambda at: at.ends and at.position >= 8),
-        Situation(
+        Trigger(f"{contract}-vocabulary-above-65536", "shape", lambda at: at.size > 65_536),
+        Trigger(f"{contract}-ends", "ids", lambda at: at.ends),
+        Trigger(f"{contract}-ends-late", "ids", lambda at: at.ends and at.position >= 8),
+        Trigger(
             f"{contract}-eos-before",
             "ids",
             lambda at: at.ends and at.size - 1 in at.context[: at.prompt],
@@ -177,55 +165,53 @@ def _contexts(contract: str) -> tuple[Situation, ...]:
 
 
 STEPS = (
-    Situation("step-one-draft", "shape", lambda at: at.asked == 1),
-    Situation("step-four-drafts", "shape", lambda at: at.asked >= 4),
-    Situation("step-eight-drafts", "shape", lambda at: at.asked >= 8),
-    Situation("step-nine-drafts", "shape", lambda at: at.asked >= 9),
-    Situation("step-position-3-on", "row", lambda at: at.position >= 3),
-    Situation("step-last-positions", "row", lambda at: at.position >= at.asked - 1),
+    Trigger("step-one-draft", "shape", lambda at: at.asked == 1),
+    Trigger("step-four-drafts", "shape", lambda at: at.asked >= 4),
+    Trigger("step-eight-drafts", "shape", lambda at: at.asked >= 8),
+    Trigger("step-nine-drafts", "shape", lambda at: at.asked >= 9),
+    Trigger("step-position-3-on", "row", lambda at: at.position >= 3),
+    Trigger("step-last-positions", "row", lambda at: at.position >= at.asked - 1),
     *_contexts("step"),
     *_values("step"),
 )
 TEXTS = (
-    Situation("text-budget-of-1", "shape", lambda at: at.asked == 1),
-    Situation("text-budget-above-500", "shape", lambda at: at.asked > 500),
-    Situation("text-position-16-on", "row", lambda at: at.position >= 16),
-    Situation("text-last-token", "row", lambda at: at.position == at.asked - 1),
-    Situation("text-said-12-tokens", "ids", lambda at: at.said(12)),
+    Trigger("text-budget-of-1", "shape", lambda at: at.asked == 1),
+    Trigger("text-budget-above-500", "shape", lambda at: at.asked > 500),
+    Trigger("text-position-16-on", "row", lambda at: at.position >= 16),
+    Trigger("text-last-token", "row", lambda at: at.position == at.asked - 1),
+    Trigger("text-said-12-tokens", "ids", lambda at: at.said(12)),
     *_contexts("text"),
     *_values("text"),
 )
 TREES = (
-    Situation("tree-one-sibling", "shape", lambda at: len(at.siblings) == 1),
-    Situation("tree-four-siblings", "shape", lambda at: len(at.siblings) >= 4),
-    Situation("tree-eight-siblings", "shape", lambda at: len(at.siblings) >= 8),
-    Situation("tree-siblings-above-16", "shape", lambda at: len(at.siblings) > 16),
-    Situation("tree-fourth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 3),
-    Situation(
-        "tree-seventeenth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 16
-    ),
-    Situation("tree-token-again", "ids", lambda at: at.repeats),
-    Situation("tree-depth-2-on", "row", lambda at: at.position >= 2),
-    Situation("tree-depth-3-on", "row", lambda at: at.position >= 3),
-    Situation("tree-depth-5-on", "row", lambda at: at.position >= 5),
-    Situation("tree-nodes-above-6", "shape", lambda at: at.asked > 6),
-    Situation("tree-nodes-above-12", "shape", lambda at: at.asked > 12),
-    Situation("tree-nodes-above-64", "shape", lambda at: at.asked > 64),
-    Situation("tree-no-laws", "mode", lambda at: not at.laws),
-    Situation("tree-batch-of-1", "shape", lambda at: at.rows == 1),
-    Situation("tree-batch-3-to-8", "shape", lambda at: 3 <= at.rows <= 8),
-    Situation("tree-batch-600-to-1500", "shape", lambda at: 600 <= at.rows <= 1_500),
-    Situation("tree-row-0", "row", lambda at: at.row == 0),
-    Situation("tree-last-row", "row", lambda at: at.row == at.rows - 1),
-    Situation("tree-row-above-255", "row", lambda at: at.row >= 256),
-    Situation("tree-row-above-1023", "row", lambda at: at.row >= 1_024),
+    Trigger("tree-one-sibling", "shape", lambda at: len(at.siblings) == 1),
+    Trigger("tree-four-siblings", "shape", lambda at: len(at.siblings) >= 4),
+    Trigger("tree-eight-siblings", "shape", lambda at: len(at.siblings) >= 8),
+    Trigger("tree-siblings-above-16", "shape", lambda at: len(at.siblings) > 16),
+    Trigger("tree-fourth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 3),
+    Trigger("tree-seventeenth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 16),
+    Trigger("tree-token-again", "ids", lambda at: at.repeats),
+    Trigger("tree-depth-2-on", "row", lambda at: at.position >= 2),
+    Trigger("tree-depth-3-on", "row", lambda at: at.position >= 3),
+    Trigger("tree-depth-5-on", "row", lambda at: at.position >= 5),
+    Trigger("tree-nodes-above-6", "shape", lambda at: at.asked > 6),
+    Trigger("tree-nodes-above-12", "shape", lambda at: at.asked > 12),
+    Trigger("tree-nodes-above-64", "shape", lambda at: at.asked > 64),
+    Trigger("tree-no-laws", "mode", lambda at: not at.laws),
+    Trigger("tree-batch-of-1", "shape", lambda at: at.rows == 1),
+    Trigger("tree-batch-3-to-8", "shape", lambda at: 3 <= at.rows <= 8),
+    Trigger("tree-batch-600-to-1500", "shape", lambda at: 600 <= at.rows <= 1_500),
+    Trigger("tree-row-0", "row", lambda at: at.row == 0),
+    Trigger("tree-last-row", "row", lambda at: at.row == at.rows - 1),
+    Trigger("tree-row-above-255", "row", lambda at: at.row >= 256),
+    Trigger("tree-row-above-1023", "row", lambda at: at.row >= 1_024),
     *_values("tree"),
 )
 
 
 def verified(
     bug: Departure,
-    when: Situation,
+    when: Trigger,
     at: Decision,
     target: Model,
     context: Tokens,
@@ -266,7 +252,7 @@ def chain(drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tr
     return tree
 
 
-def triggered_step(bug: Departure, when: Situation) -> Step:
+def triggered_step(bug: Departure, when: Trigger) -> Step:
     """A step with a bug that acts where a trigger holds; each counts its own calls."""
     calls = itertools.count()
 
@@ -281,7 +267,7 @@ def triggered_step(bug: Departure, when: Situation) -> Step:
     return step
 
 
-def triggered_text(bug: Departure, when: Situation) -> Callable[..., Tokens]:
+def triggered_text(bug: Departure, when: Trigger) -> Callable[..., Tokens]:
     """A decode loop with a bug that acts where a trigger holds; each counts its own texts."""
     calls = itertools.count()
 

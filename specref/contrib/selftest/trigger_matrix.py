@@ -23,7 +23,8 @@ from specref.contracts.contract import Contract
 from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
 from specref.contracts.tree import read
 from specref.contrib.selftest import situations, triggers
-from specref.contrib.selftest.situations import Decision, Departure, Situation
+from specref.contrib.selftest.situations import Decision, Departure
+from specref.contrib.selftest.triggers import Trigger
 from specref.report.document import Document, Heading, Kind, Part, bullets
 from specref.report.forms import Ids
 from specref.report.layout import Column, Prose, Table
@@ -35,29 +36,27 @@ BEFORE = ("smoke", "boundary", "joint")
 class Bugs:
     """The bugs and the triggers of a contract.
 
-    * `triggers`, `bugs`: Each has an `id`, triggers a `kind`.
     * `made`: (bug, trigger) -> an implementation of the contract.
     * `elsewhere`: The stages that are asked what strata do not find.
     """
 
     contract: Contract
-    triggers: Sequence[Any]
+    triggers: Sequence[Trigger]
     bugs: Sequence[Any]
     made: Callable[[Any, Any], Callable[..., Any]]
     elsewhere: tuple[str, ...]
 
+    def at(self, trigger: Trigger) -> Sequence[Any]:
+        """The bugs that act where a trigger holds: its own, or those of all."""
+        return trigger.bugs or self.bugs
 
-def bugs_at(known: Bugs, trigger: Any) -> Sequence[Any]:
-    """The bugs that act where a trigger holds: its own, or those of all."""
-    return getattr(trigger, "bugs", ()) or known.bugs
 
-
-def verifier(bug: triggers.BaseBug, when: triggers.Trigger) -> Callable[..., Any]:
+def verifier(bug: triggers.BaseBug, when: Trigger) -> Callable[..., Any]:
     """A verifier of batches that has a bug in a situation, and is right elsewhere."""
     return capable(rule="standard", recovery="race")(triggers.triggered(bug, when))
 
 
-def tree_verifier(bug: Departure, when: Situation) -> Callable[..., tuple[Ints, Ints]]:
+def tree_verifier(bug: Departure, when: Trigger) -> Callable[..., tuple[Ints, Ints]]:
     """A verifier of trees, row by row; each counts its own calls."""
     calls = itertools.count()
 
@@ -179,7 +178,7 @@ def trigger_matrix(
     """
     known = (
         {one.id for bugs_ in ALL.values() for one in bugs_.triggers},
-        {one.id for known in ALL.values() for at in known.triggers for one in bugs_at(known, at)},
+        {one.id for known in ALL.values() for at in known.triggers for one in known.at(at)},
     )
     for name, given, ids in zip(("triggers", "bugs"), (triggers, bugs), known, strict=True):
         for id_ in given or ():
@@ -189,7 +188,7 @@ def trigger_matrix(
         (trigger.id, bug.id)
         for known_ in ALL.values()
         for trigger in known_.triggers
-        for bug in bugs_at(known_, trigger)
+        for bug in known_.at(trigger)
         if (triggers is None or trigger.id in triggers) and (bugs is None or bug.id in bugs)
     ]
     work = partial(trigger_row, seed=seed, every=every)
@@ -209,7 +208,7 @@ def trigger_row(key: Key, seed: int = 0, every: bool = False) -> TriggerRow:
     """The row of one trigger and one base bug."""
     known = bugs_of(key[0])
     trigger = next(one for one in known.triggers if one.id == key[0])
-    bug = next(one for one in bugs_at(known, trigger) if one.id == key[1])
+    bug = next(one for one in known.at(trigger) if one.id == key[1])
     sampler, contract = known.made(bug, trigger), known.contract
     failing = failures(sampler, contract, (Stage.STRATA,), seed)
     killers = tuple(failing) if every else tuple(next(failing, "").split())
@@ -229,7 +228,6 @@ def failures(
 
 
 KINDS = {trigger.id: trigger.kind for one in ALL.values() for trigger in one.triggers}
-MISSED = "missed"
 
 
 def triggers_document(matrix: TriggerMatrix) -> Document:
@@ -237,21 +235,15 @@ def triggers_document(matrix: TriggerMatrix) -> Document:
     good = matrix.share >= WANTED
     told = Prose(total(matrix), "bold green" if good else "bold red")
     headline = "Enough of them are found" if good else "Too few of them are found"
-    parts: list[Part] = [trigger_rows(matrix), "", told]
+    columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
+    found = [
+        (row.trigger, row.bug, ", ".join(row.killers) or row.elsewhere or "missed")
+        for row in matrix.rows
+    ]
+    parts: list[Part] = [Table(columns, found), "", told]
     kind: Kind = "good" if good else "bad"
     more = [Prose(ABOUT), *_by_contract(matrix)]
     return Document("specref zoo --triggers", kind, headline, parts, more)
-
-
-def trigger_rows(matrix: TriggerMatrix) -> Table:
-    """What finds each bug in each situation."""
-    columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
-    return Table(columns, [(row.trigger, row.bug, found_by(row)) for row in matrix.rows])
-
-
-def found_by(row: TriggerRow) -> str:
-    """The checks that fail a bug in a situation."""
-    return ", ".join(row.killers) or row.elsewhere or MISSED
 
 
 def total(matrix: TriggerMatrix) -> str:

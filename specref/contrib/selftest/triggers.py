@@ -84,7 +84,6 @@ class Situation:
         return self.batch.drafted(self.batch.q)
 
 
-Holds = Callable[[Situation], "Bools | bool"]
 Accepts = Callable[[Batch, Bools, Bools], Bools]
 Weighs = Callable[[Batch, Ints, Floats, Bools], Floats]
 
@@ -162,17 +161,17 @@ PADDING = (BaseBug("emits-padding", weighs=_gives_last),)
 
 @dataclass(frozen=True)
 class Trigger:
-    """When a bug acts.
+    """When a bug acts, of batches, of steps, of texts or of trees.
 
     * `kind` ({"shape", "values", "ids", "mode", "call", "row"})
-    * `holds`: Situation -> bool, or one for each row and position, shape (B, K + 1) or one that
-      broadcasts to it.
+    * `holds`: `Situation` -> bool, or one for each row and position, shape (B, K + 1) or one that
+      broadcasts to it; or `situations.Decision` -> bool.
     * `bugs`: Bugs of its own, that act nowhere else, in place of `BASE_BUGS`.
     """
 
     id: str
     kind: str
-    holds: Holds
+    holds: Callable[[Any], Any]
     bugs: tuple[BaseBug, ...] = ()
 
 
