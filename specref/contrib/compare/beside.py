@@ -155,8 +155,6 @@ class Exercised(StrEnum):
 class Drafts:
     """What the records of one file say of drafts; `add` is told of each.
 
-    * `counted`: Records that have a count of drafted tokens.
-    * `drafted`: Those tokens.
     * `tokens`, `seconds`: Of records that say how long they took.
     * `units`: What their tokens are known by.
     """
@@ -212,8 +210,6 @@ class Speculation:
 
 def speculation(on: Drafts, off: Drafts) -> Speculation:
     """Whether the first side drafted and the second did not.
-
-    * raises `ValueError`: Tokens of the two sides are known by different things.
 
     >>> speculation(Drafts(9, 40), Drafts(9, 0)).exercised
     <Exercised.YES: 'yes'>

@@ -35,7 +35,6 @@ class ByModel:
     * `at_cut`: Tokens that the declared filter excludes by no more than rounding; not judged.
     * `finds`: The nearest temperatures below and above 1 that so many tokens are expected to find.
     * `stages`: Of reported log-probabilities, how many agree with the model's, raw and processed.
-    * `reported`: How many there are.
     * `stopped`: Why not all were read, though nothing was found.
     """
 
@@ -83,7 +82,6 @@ def judge_by_model(
 
     Ctrl-C ends it, too, with the verdict on what was read: bets are fair whenever they end.
 
-    * `setting`: Of the system that is judged.
     * `tolerance`: Nats between a reported log-probability and the model's.
     * `advance`: Told after each text how many tokens it had.
     * raises `ValueError`: A prompt is missing ("prompt_token_ids", or "prompt" as text), or has

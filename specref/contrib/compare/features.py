@@ -66,7 +66,6 @@ class Table:
     """How often the cells of a table are in the texts of pairs.
 
     * `labels`: Of the cells; the last may be all others.
-    * `size`: How many pairs there are.
     * `pairs`: For each side, the pair of each visit, in ascending order.
     * `cells`: And its cell.
     * `once`: Whether a text is in one cell exactly: then the table has a total variation.
@@ -118,7 +117,6 @@ class Table:
 class Numbers:
     """One number of each text, of both sides.
 
-    * `values` (shape (pairs,) each)
     * `bounded`: Whether all are in [0, 1], and what they count was not chosen from these texts.
     """
 
@@ -157,7 +155,6 @@ def lumped(codes: Ints, kept: Ints) -> Ints:
 class Counted:
     """What is counted, before the cells of its table are chosen.
 
-    * `label`: From a code to its name.
     * `once`, `certified`: Whether a text has one code; and whether a bound is wanted.
     """
 

@@ -53,10 +53,8 @@ Advance = Callable[..., None]
 class Plan:
     """What is asked for, and when it is judged.
 
-    * `looks`: Texts of each prompt after which all are judged.
     * `limit`: Why there are no more texts.
     * `seconds`: A look that would come later is left to the next run.
-    * `metrics`: Whether the server's own count of drafts is read.
     """
 
     prompts: Sequence[str]

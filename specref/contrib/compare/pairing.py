@@ -16,7 +16,6 @@ class Pairs:
     """Text `spec[i]` of one file and `plain[i]` of the other answer one prompt.
 
     * `prompts`: Of each pair, as a number of `ids`.
-    * `left`: Texts of each file that have no partner.
     * `alone`: Prompts that one file has only.
     """
 

@@ -105,7 +105,6 @@ def read_texts(
 ) -> Texts:
     """Read a file of JSON lines, a gzipped one, or standard input for ``-``.
 
-    * `vocabulary`: How many token ids there are.
     * `encode`: For records that have "text".
     * `hear`: Told of each record that counts, and of its line's number.
     * `seeds`: Records with other seeds do not count.

@@ -90,8 +90,6 @@ class Request:
     * `url`: Of the API, as ``http://127.0.0.1:8000/v1``.
     * `model`: As the server calls it; empty if it was not given.
     * `settings`: More fields of the request: temperature, top_p, whatever the server knows.
-    * `key`: Sent as a bearer token.
-    * `form`: One of `FORMS`, or of `CHATS`.
     * `chat`: Whether a prompt is sent as the first message of a chat.
     """
 
@@ -303,7 +301,6 @@ def collect(
 
     Those that the file has are not asked for again; it keeps what came before an error.
 
-    * `workers`: Requests at the same time.
     * `first_seed`: Text k of a prompt has the seed `first_seed` + k.
     * `advance`: Told of texts that are there already, and of each that comes.
     """

@@ -169,12 +169,7 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
-    """Judge every registered engine that is installed; the exit code.
-
-    * `context`: Of ``specref check``: options that were given are passed on to each engine.
-    * `contract`: Only what is registered for it.
-    * `json_file`: Rewritten after each row.
-    """
+    """Judge every registered engine that is installed; the exit code."""
     given = {
         name: context.params[name]
         for name in context.params
@@ -260,11 +255,8 @@ def judged_apart(
     The process has no network (`offline`), and the row says what it asked for.
 
     * `path`: A registered name, or MODULE:NAME.
-    * `arguments`: Options of ``specref check``.
-    * `note`: For the evidence, if there is a report.
     * `limit`: Seconds, after which the process and its children are ended.
     * `memory`: Bytes that they may use together.
-    * `environment`: Variables of the process; those of this one by default.
     * `texts`: A file for whole texts as they come: if the process is ended, a second run goes on
       from them. It is deleted after a verdict. Not with other contracts.
     """

@@ -91,7 +91,6 @@ class Row:
 def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     """The fields of a row that a report says, if it was written by a command that ended so.
 
-    * `record`: A report as `kit_record` has it.
     * `ending`: How the command ended, if not by itself: what was found before counts all the same.
     """
     results = record["results"]
@@ -205,7 +204,6 @@ def write_board(
 
     * `rows`, `stronger`, `undecided`: The last verdict on each path, those before it with more
       power, last runs without one.
-    * `unfinished`: Which run is not done.
     """
     parts = {"rows": rows, "stronger": stronger, "undecided": undecided}
     listed = []
@@ -221,7 +219,6 @@ def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
 
     * `part` ({"rows", "stronger", "undecided"}): The last verdict on each path, those before it
       with more power, or last runs without one.
-    * raises `ValueError`: The file is no scoreboard.
     """
     if not file.exists():
         return ()

@@ -24,8 +24,6 @@ def load_eagle(
     """EAGLE's `evaluate_posterior` at temperature 1, under the contract ``tree``.
 
     * `repository`, `under`: Another clone that has it, and its folder there.
-    * `own`: What that function takes besides.
-    * raises `NotInstalledError`: There is no clone, or its function has other parameters.
     """
     evaluate = loaded(repository, "eagle.model.utils", ("logits_processor", *own), under)
 

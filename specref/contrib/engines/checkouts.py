@@ -34,11 +34,9 @@ def from_checkout(
 
     Its top-level modules have names such as `utils`, which others have, too.
 
-    * `repository`: As for `remedy`.
     * `absent`: ``MODULE.NAME`` that it imports and that no function called here needs: replaced by
       None.
     * `under`: The folder of the clone that `module` is in, if packages above it are not imported.
-    * raises `NotInstalledError`: There is no clone, or it cannot be imported.
     """
     if not clone(repository).is_dir():
         raise NotInstalledError(f"{repository} is not cloned: {remedy(repository)}")

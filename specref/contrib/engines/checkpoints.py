@@ -23,7 +23,6 @@ from specref.vocabulary import Tokens
 class Reader(NamedTuple):
     """An engine that computes the probabilities of a checkpoint.
 
-    * `package`: Of the engine; its version is shown.
     * `load`: Maps a folder to the distribution after each of the ids; raises `NotInstalledError`.
     """
 

@@ -32,8 +32,6 @@ def load_engine(
 
     Settings are the server's (`temperature`, `top_k`, `top_p`, `min_p`, `repeat_penalty`), in
     their order; `greedy` is temperature 0, with one text after each of 80 prompts.
-
-    * raises `NotInstalledError`: xllamacpp or gguf is missing, or xllamacpp has no such setting.
     """
     require(PACKAGES, REMEDY)
     from xllamacpp import Server

@@ -52,11 +52,8 @@ def on_pair(
     * `settings`: As for `shaped`; `modes` passes them on to the engine.
     * `greedy`: It decodes by argmax: long texts, one after each of 80 prompts.
     * `has_drafter`: Whether drafts are the drafter's.
-    * `same_text`: As for `Engine`.
     * `long`: Texts have `LONG` tokens, too many to know the law of all: plain mode is what there
       is.
-    * raises `ImportError`: The package of a format is missing.
-    * raises `ValueError`: An unknown name, format or setting.
 
     >>> def a_word(prompt, budget, seed):
     ...     return (0, 1, 4)

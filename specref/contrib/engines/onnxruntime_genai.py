@@ -26,9 +26,6 @@ def load_engine(
     """A draft model, or with `ngram_size` what the text said before; three drafts at most.
 
     `greedy` is decoding by argmax, with one text after each of 80 prompts.
-
-    * raises `NotInstalledError`: A package is missing, cannot be called like this, or has other
-      options of speculation.
     """
     require(PACKAGES, REMEDY)
     import onnxruntime_genai as genai

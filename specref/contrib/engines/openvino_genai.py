@@ -48,11 +48,7 @@ def load_engine(
     settings: Mapping[str, float] = NO_SETTINGS,
     greedy: bool = False,
 ) -> Engine:
-    """A pipeline with two drafts, and the same without speculation; by argmax, if `greedy`.
-
-    * raises `NotInstalledError`: The package is missing, has no such setting, or cannot be called
-      like this.
-    """
+    """A pipeline with two drafts, and the same without speculation; by argmax, if `greedy`."""
     require(PACKAGES, REMEDY)
     import openvino_genai as genai
 

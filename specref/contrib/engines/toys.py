@@ -64,7 +64,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
     * `size`: The size of the embedding, at least one more than the vocabulary.
     * `temperature`: A factor on logits: sampled at this temperature, the law is that of the model.
     * `forwards`: All forward passes so far, from which drafted and accepted tokens can be derived.
-    * raises `ValueError`: `size` is too small.
 
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary

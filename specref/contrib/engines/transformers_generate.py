@@ -103,13 +103,11 @@ class Generate:
     * `temperature`: Passed to `generate`, with logits multiplied by it beforehand: after the
       library's warping, the target's law is that of the `Model`, and so is the drafter's if it is
       warped once.
-    * `order`: How the assistant's tokenizer lists its vocabulary.
     * `anew`: Make new models and tokenizers for every text, as in a process of its own. The order
       "shipped" is then drawn for every text.
     * `blocks`: Blocks of the last text without its last block, which may be cut. They are derived
       from the lengths of the target's forward passes.
     * `forwards`: Number of forward passes of target and drafter for the last text.
-    * raises `ValueError`: Options that no pair can have.
 
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary

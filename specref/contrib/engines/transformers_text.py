@@ -40,8 +40,6 @@ def load_engine(
 
     Drafts are counted by the lengths of the target's forward passes; those of the last block of a
     text are not known.
-
-    * raises `NotInstalledError`: A package is missing.
     """
     require(PACKAGES, REMEDY)
 

@@ -212,7 +212,6 @@ def join(source: Path, root: Path) -> list[Path]:
     """Put together every model that has a list of parts; the folders, old ones included.
 
     * raises `FileNotFoundError`: There is no list of parts, or a part is missing.
-    * raises `ValueError`: A file has another SHA-256 than the one that was cut.
     """
     places = [(name, dtype) for name in MODELS for dtype in DTYPES]
     listed = [(*one, source.joinpath(*one)) for one in places]

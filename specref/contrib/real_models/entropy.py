@@ -81,7 +81,6 @@ class EntropyMartingale:
     * `log_wealth`: Logarithm of the wealth of the bet on each of `STAKES`.
     * `expected`: What it would be on average, if each text were the one that is bet on.
     * `impossible`: The first token that p excludes.
-    * raises `ValueError`: `alpha` is not in (0, 1).
 
     >>> martingale = EntropyMartingale(alpha=1e-3)
     >>> rng = np.random.default_rng(0)
@@ -113,8 +112,6 @@ class EntropyMartingale:
 
         * `p`: The target's law of the token given all tokens before it, as the sampler used it. It
           is normalised if its sum is within 1e-6 of 1, as in single precision.
-        * raises `TypeError`: A row of no numbers, or a token that is no integer.
-        * raises `ValueError`: `p` is no distribution, or the token id is out of range.
         """
         row, index = as_row(p, "p"), as_index(token, "token")
         _check(row, index)

@@ -50,7 +50,6 @@ PROMPTS = (
 class Proposal:
     """What was drafted in an iteration.
 
-    * `rows`: The texts that it was drafted for.
     * `drafts`: Its laws in float32; without what verifies them, which may hold a tree of laws.
     * `by_drafter`: Whether the drafter verifies them itself.
     * `psi`: Bounds of the law of each draft, where the drafter declares none but can bound it.
@@ -65,7 +64,6 @@ class Proposal:
 class Recorder:
     """A drafter whose proposals are kept; what it is given may have been spoiled before.
 
-    * `spoiled`: From drafts to the drafts that are handed on.
     * `bounding`: Whether to bound the law of drafts for which none is declared.
     """
 
@@ -187,7 +185,6 @@ class Generator:
     ) -> Made:
         """Generate a batch.
 
-        * `seeds`: One for each prompt.
         * `tokens`: Of each text, at most.
         * `planted`: What stands in the decode loop instead of its functions.
         * `spoiled`: What drafts become before they are verified.

@@ -126,11 +126,9 @@ def _in_one_pass(
 class Spot:
     """A token of a text: where it is in its block, and what was drafted there.
 
-    * `index`: In the text.
     * `position`, `drafted`, `prefix`: In the block; how many drafts that had, and how many of them
       were kept.
     * `row`: Of the proposal.
-    * `iteration`: Of the decode loop.
     """
 
     index: int
@@ -156,11 +154,7 @@ class Spot:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A generated text, and what the judge says of it.
-
-    * `spots`: One for each token.
-    * `laws`: The law of each token, by the judge.
-    """
+    """A generated text, and what the judge says of it."""
 
     prompt: Sequence[int]
     tokens: Sequence[int]

@@ -77,11 +77,8 @@ def load(
     """Load a model and its tokenizer from a folder, never from the network.
 
     * `name`: Of the argument, for messages: "target" or "drafter".
-    * `device`, `dtype`: Where the model goes, and in what it calculates.
     * `label`: For tables; the name of the folder by default.
     * `reads`: Whether its tokenizer is used, and so has to be its own.
-    * raises `ValueError`: A part is missing or cannot be read, or the tokenizer is another
-      model's.
     """
     path, told = check_folder(folder, name), f"{name} = {folder}"
     tokenizer, model = _read(path, told, dtype)

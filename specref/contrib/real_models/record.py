@@ -108,7 +108,6 @@ class Record:
 
     * `rows`: {case: tally}
     * `parts`: What else is recorded, by name.
-    * raises `ValueError`: The file is no such record.
     """
 
     def __init__(self, path: str | Path) -> None:

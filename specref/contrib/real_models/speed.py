@@ -66,7 +66,6 @@ class Hugging:
     """Transformers' `generate` of a pair by one path.
 
     * `pair`: It is not changed: the drafter is copied where Transformers would prune it.
-    * `path`: One of `paths_of`.
     * `sampled`: At temperature 1 without filters, else greedy.
     * `endless`: Whether no token ends a text.
     * `by_id`: Whether the drafter's tokenizer lists its vocabulary by id, not in any order.
@@ -150,12 +149,10 @@ def _listening(model: Any) -> Iterator[list[Forward]]:
 class Path:
     """One way to generate, and what it took.
 
-    * `by`, `method`: Whose, and what.
     * `sampled`: At temperature 1; else greedy.
     * `texts`, `tokens`, `forwards`: Forwards are of the target.
     * `equal`, `near_ties`: Greedy texts that are those of plain greedy decoding, and those that
       part from them where the two largest logits are within `GAP`.
-    * `error`: What it raised instead.
     """
 
     by: str

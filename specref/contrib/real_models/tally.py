@@ -228,9 +228,7 @@ class Tally:
     * `at_cut`: Tokens that p excludes by rounding of a filter's cut; nothing is bet on them.
     * `gains`: For each of `MIXTURES`, what a token of that mixture of p with the drafter's law
       would win.
-    * `gained`: At how many tokens that was computed.
     * `bug_gains`: The same towards the law of the next token under bugs of `BET_BUGS`, by name.
-    * `bug_tokens`: At how many tokens.
     * `decided`: Blocks that the listing in float64 has decided, too.
     * `shaped`, `misshaped`: Rows of logits that torch's filters and NumPy's have both shaped, and
       those of them that came out differently, beyond `SAME`.

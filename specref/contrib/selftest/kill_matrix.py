@@ -139,14 +139,9 @@ def kill_matrix(
 ) -> Matrix:
     """Put the checks to the zoo.
 
-    * `ids`: Some entries; all by default.
-    * `stages`: Some stages; all by default.
     * `detect_tv`: As in `check`. A mutant need not be that far from the target to be found.
     * `first`: Stop at the first check that fails an entry: enough to see whether mutants are
       killed.
-    * `executor`: Runs the entries; results do not depend on it.
-    * `advance`: Told each id when it is done.
-    * raises `ValueError`: An unknown id.
 
     >>> matrix = kill_matrix(["counts-bonus-as-accepted"])
     >>> matrix.rows[0].killers

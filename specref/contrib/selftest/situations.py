@@ -29,14 +29,12 @@ class Decision:
 
     * `call`: How many calls there were before.
     * `asked`: The lookahead, or the tokens to generate; of trees the nodes of the row.
-    * `size`: The tokens of the vocabulary.
     * `ends`: Whether one of them ends a text.
     * `row`, `rows`: The row of the batch, and how many there are.
     * `laws`: Whether the laws of drafts were passed.
     * `context`: All tokens before, those of the call included.
     * `position`: How many of them are of the call.
     * `p`: The target's law after them.
-    * `siblings`: The drafts there.
     * `draft`: The one to accept, or the last that was refused; None where there are no drafts.
     """
 
@@ -220,7 +218,6 @@ def verified(
 ) -> Tokens:
     """`topdown.verify` with a bug that acts where a trigger holds.
 
-    * `at`: What is known of the call.
     * `context`: What the target reads; `at.context` may be longer.
     """
     at = replace(at, p=target.next_token(context), siblings=tree, draft=None)

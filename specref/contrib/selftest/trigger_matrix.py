@@ -116,7 +116,6 @@ Key = tuple[str, str]
 class TriggerRow:
     """What finds a bug that acts in one situation.
 
-    * `trigger`, `bug`: Their ids.
     * `killers`: The checks of strata that fail it; only the first, unless all were asked for.
     * `elsewhere`: The first other check that fails it, where no stratum was asked to, or none
       does.
@@ -172,9 +171,6 @@ def trigger_matrix(
 
     * `triggers`, `bugs`: Some of them; all by default.
     * `every`: Whether all strata are tried, not only as many as it takes to find a bug.
-    * `executor`: Runs the rows; results do not depend on it.
-    * `advance`: Told each trigger when one of its rows is done.
-    * raises `ValueError`: An unknown id.
     """
     known = (
         {one.id for bugs_ in ALL.values() for one in bugs_.triggers},

@@ -23,7 +23,6 @@ END_IDS = (50_256, 128_001, 151_645)
 class Situation:
     """A call as triggers see it.
 
-    * `batch`: Laws, drafts and coins.
     * `given`: What was passed, by name; None where nothing was.
     * `call`: How many calls there were before.
     * `before`: The call before, without its own.
