@@ -2,8 +2,15 @@
 
 from specref.contrib.checkpoints.building import LAW_FILE, WRITERS, build
 from specref.contrib.checkpoints.fidelity import TOLERANCE, Fidelity, compare
-from specref.contrib.checkpoints.law import NAMED, Law, as_law, as_laws, load_laws, named_pair
-from specref.contrib.checkpoints.shaping import shaped
+from specref.contrib.checkpoints.law import (
+    NAMED,
+    Law,
+    as_law,
+    as_laws,
+    load_laws,
+    named_pair,
+    shaped,
+)
 from specref.contrib.checkpoints.weights import ARCHITECTURES
 
 __all__ = [

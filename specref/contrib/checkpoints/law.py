@@ -1,14 +1,17 @@
 """A law that a small checkpoint can have: the next token depends on one token of the past.
 
-Some pairs of a target and a drafter have names, and need no file.
+Some pairs of a target and a drafter have names, and need no file. A law is known under sampler
+settings, too: temperature, top-k, top-p and min-p.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from specref.distributions import Probabilities, Row, as_distribution
 from specref.models import Model
@@ -17,6 +20,9 @@ from specref.vocabulary import Tokens, Vocabulary
 START = "<s>"
 KEYS = ("tokens", "eos", "back", "initial", "rows")
 ROLES = ("target", "drafter")
+MARGIN = 1e-6  # engines round probabilities by less
+NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
+Shape: TypeAlias = Callable[[Probabilities, float], Probabilities]
 
 
 @dataclass(frozen=True)
@@ -222,8 +228,11 @@ def _law(tokens: str, initial: str, *rows: str, back: int = 1) -> dict[str, Any]
     }
 
 
-def _pair(target: dict[str, Any], drafter: dict[str, Any]) -> dict[str, Any]:
-    return {"target": target, "drafter": drafter}
+def _pair(
+    target: Sequence[str], drafter: Sequence[str], tokens: str = "a b c d", back: int = 1
+) -> dict[str, Any]:
+    rows = zip(ROLES, (target, drafter), strict=True)
+    return {role: _law(tokens, *given, back=back) for role, given in rows}
 
 
 # The rows of the target differ from each other by a total variation of at least .3, end with
@@ -242,43 +251,40 @@ ENDING_DRAFTS = (
 PAIRS = {
     "order-1": (
         "4 tokens and EOS; zeros in target and draft model",
-        _pair(_law("a b c d", *TARGET), _law("a b c d", *DRAFTER)),
+        _pair(TARGET, DRAFTER),
     ),
     "lookback": (
         "the same rows, but of the token before the last one: by attention",
-        _pair(_law("a b c d", *TARGET, back=2), _law("a b c d", *DRAFTER, back=2)),
+        _pair(TARGET, DRAFTER, back=2),
     ),
     "lookback-3": (
         "the same rows, of the token 3 places back",
-        _pair(_law("a b c d", *TARGET, back=3), _law("a b c d", *DRAFTER, back=3)),
+        _pair(TARGET, DRAFTER, back=3),
     ),
     "ending": (
         "for greedy texts: some end early, others repeat themselves; as far back as lookback",
-        _pair(_law("a b c d", *ENDING, back=2), _law("a b c d", *ENDING_DRAFTS, back=2)),
+        _pair(ENDING, ENDING_DRAFTS, back=2),
     ),
     "far": (
         "b: .10 in the target, .90 in the draft model, after every token",
-        _pair(
-            _law("a b", *["80 10 10"] * 3),
-            _law("a b", *["5 90 5"] * 3),
-        ),
+        _pair(["80 10 10"] * 3, ["5 90 5"] * 3, "a b"),
     ),
     "two-vocabularies": (
         "a, b, c and longer tokens; the draft model has fewer, others, and other ids",
-        _pair(
-            _law(
+        {
+            "target": _law(
                 "a b ab ba c abc",
                 "25 15 15 10 15 10 10",
                 *("10 30 10 5 20 15 10", "40 5 10 5 20 10 10", "20 10 0 30 15 15 10"),
                 *("5 35 20 10 10 10 10", "30 30 5 5 5 15 10", "10 10 30 20 10 10 10"),
             ),
-            _law(
+            "drafter": _law(
                 "b a c bc ab",
                 "20 35 15 10 15 5",
                 *("10 40 20 10 15 5", "35 10 30 10 10 5", "30 30 15 10 10 5"),
                 *("20 30 20 10 15 5", "10 25 40 10 10 5"),
             ),
-        ),
+        },
     ),
 }
 NAMED: Mapping[str, str] = MappingProxyType({name: text for name, (text, _) in PAIRS.items()})
@@ -300,3 +306,92 @@ def named_pair(name: str) -> dict[str, Law]:
     if name not in PAIRS:
         raise ValueError(f"law = {name!r}: expected one of {', '.join(PAIRS)}")
     return as_laws(PAIRS[name][1], name)
+
+
+def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
+    """The distribution after settings, in their order, each on what the one before it left.
+
+    Parameters
+    ----------
+    model : Model
+    settings : mapping
+        `temperature`; `top_k`: so many of the likeliest tokens; `top_p`: the fewest of the
+        likeliest with so much mass together; `min_p`: tokens with so much of the largest
+        probability. A name that ends with ``penalty`` depends on the text.
+
+    Returns
+    -------
+    Model or None
+        None if there is a penalty. A row raises ValueError if rounding, or the order of equal
+        tokens, decides which tokens are left.
+
+    Raises
+    ------
+    ValueError
+        A setting is unknown, or not above 0; `top_p` or `min_p` is above 1; `top_k` is not whole.
+
+    Examples
+    --------
+    >>> from specref.contrib.checkpoints.law import named_pair
+    >>> law = named_pair("order-1")["target"].model
+    >>> [str(p) for p in shaped(law, {"min_p": 0.3, "temperature": 0.5}).next_token(())]
+    ['16/29', '9/29', '4/29', '0', '0']
+    >>> [str(p) for p in shaped(law, {"top_p": 0.75}).next_token((0,))]
+    ['3/4', '0', '1/4', '0', '0']
+    """
+    for name, value in settings.items():
+        if name not in SHAPES and not name.endswith("penalty"):
+            raise ValueError(f"settings has {name!r}: expected {', '.join(SHAPES)} or a penalty")
+        if not (0 < value <= 1 or (value > 1 and name not in ("top_p", "min_p"))):
+            most = " and at most 1" if name in ("top_p", "min_p") else ""
+            raise ValueError(f"settings[{name!r}] = {value!r}: expected a number above 0{most}")
+        if name == "top_k" and value % 1:
+            raise ValueError(f"settings['top_k'] = {value!r}: expected a whole number")
+    if not set(settings) <= set(SHAPES):
+        return None
+
+    def next_token(context: Tokens) -> Row:
+        row = np.asarray(model.next_token(context))
+        for name, value in settings.items():
+            row = SHAPES[name](row, value)
+            row = row / row.sum()
+        return row
+
+    return Model(model.vocabulary, next_token)
+
+
+def _at_temperature(row: Probabilities, temperature: float) -> Probabilities:
+    power = 1 / temperature
+    return row ** int(power) if power.is_integer() else row.astype(np.float64) ** power
+
+
+def _of_top_k(row: Probabilities, count: float) -> Probabilities:
+    ranked = -np.sort(-row[row > 0])
+    if count >= len(ranked):
+        return row
+    last, next_one = ranked[int(count) - 1], ranked[int(count)]
+    if last - next_one < MARGIN:
+        raise ValueError(f"top_k = {count!r}: rounding or order decides which are left of {row}")
+    return np.where(row >= last, row, 0 * row)
+
+
+def _of_top_p(row: Probabilities, mass: float) -> Probabilities:
+    ranked = -np.sort(-row[row > 0])
+    before = np.cumsum(ranked) - ranked
+    last = ranked[before < mass][-1]
+    tied = (row == last).sum() > (ranked[before < mass] == last).sum()
+    if tied or (abs(before[1:] - mass) < MARGIN).any():
+        raise ValueError(f"top_p = {mass!r}: rounding or order decides which are left of {row}")
+    return np.where(row >= last, row, 0 * row)
+
+
+def _of_min_p(row: Probabilities, share: float) -> Probabilities:
+    least = row.max() * share
+    if (abs(row - least) < MARGIN).any():
+        raise ValueError(f"min_p = {share!r}: rounding decides which tokens are left of {row}")
+    return np.where(row >= least, row, 0 * row)
+
+
+SHAPES: Mapping[str, Shape] = MappingProxyType(
+    {"temperature": _at_temperature, "top_k": _of_top_k, "top_p": _of_top_p, "min_p": _of_min_p}
+)

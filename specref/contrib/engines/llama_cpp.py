@@ -12,7 +12,7 @@ from typing import Any
 from specref.adapters.needs import imported, require, set_known
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints import Law
-from specref.contrib.checkpoints.shaping import NO_SETTINGS
+from specref.contrib.checkpoints.law import NO_SETTINGS
 from specref.contrib.engines.on_pairs import Pair, ids_of, on_pair
 from specref.vocabulary import Tokens
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from specref.adapters.needs import require, require_parameters
 from specref.contracts.text import Engine, Respond, Text
-from specref.contrib.checkpoints.shaping import NO_SETTINGS
+from specref.contrib.checkpoints.law import NO_SETTINGS
 from specref.contrib.engines.on_pairs import Pair, on_pair, up_to
 from specref.vocabulary import Tokens
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from specref.adapters.needs import require, require_names, tried
 from specref.contracts.text import Engine, Respond, Text
-from specref.contrib.checkpoints.shaping import NO_SETTINGS
+from specref.contrib.checkpoints.law import NO_SETTINGS
 from specref.contrib.engines.on_pairs import Pair, on_pair
 from specref.vocabulary import Tokens
 

@@ -8,7 +8,7 @@ import numpy as np
 from specref.adapters.needs import require, set_known, tried
 from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints import Law
-from specref.contrib.checkpoints.shaping import NO_SETTINGS
+from specref.contrib.checkpoints.law import NO_SETTINGS
 from specref.contrib.engines.on_pairs import PROMPTS, Pair, on_pair
 from specref.vocabulary import Tokens
 

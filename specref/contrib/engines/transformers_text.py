@@ -14,7 +14,7 @@ import numpy as np
 from specref.adapters.needs import require, set_known
 from specref.contracts.sampling import TEXT
 from specref.contracts.text import Engine, Respond, Text
-from specref.contrib.checkpoints.shaping import NO_SETTINGS
+from specref.contrib.checkpoints.law import NO_SETTINGS
 from specref.contrib.engines.calling_generate import Forward, blocks, cache_of
 from specref.contrib.engines.on_pairs import PROMPTS, Pair, on_pair
 from specref.vocabulary import Tokens
