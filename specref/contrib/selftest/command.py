@@ -1,6 +1,8 @@
 """``specref zoo``: every check against every planted bug and every lossless look-alike."""
 
-from typing import NoReturn
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -8,6 +10,9 @@ from specref.cli.cluster import cluster_option, cores, executor_of
 from specref.cli.group import HOLDS, VIOLATED, deliver, leave, progress
 from specref.cli.options import html_option, json_option, seed_option, workers_option, writable
 from specref.report.machine import as_json
+
+if TYPE_CHECKING:
+    from specref.report.document import Document
 
 
 @click.command("zoo")
@@ -62,68 +67,38 @@ def zoo_command(
       specref zoo --triggers one-draft row-0 --workers 2
     """
     workers = workers or (1 if ids or cluster else cores())
-    asked = ids, seed, workers, cluster, (json_file, html_file, markdown)
-    if triggers:
-        judge_triggers(every, *asked)
-    judge_entries(detect_tv, *asked)
+    judged = partial(_triggers, every) if triggers else partial(_entries, detect_tv)
+    with executor_of(workers, cluster) as pool:
+        document, record, good = judged(ids or None, seed, pool)
+    deliver(document, as_json(record), json_file, html_file, markdown, ("seed", f"{seed}"))
+    leave(HOLDS if good else VIOLATED)
 
 
-def judge_entries(
-    detect_tv: float,
-    ids: tuple[str, ...],
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    files: tuple[str | None, str | None, str | None],
-) -> NoReturn:
-    """The kill matrix; leave with the exit code."""
-    # Imported here: --help does not need them.
+# Imported inside: --help does not need them.
+def _entries(
+    detect_tv: float, ids: tuple[str, ...] | None, seed: int, pool: Executor | None
+) -> "tuple[Document, Any, bool]":
+    """The kill matrix, and whether it has no problem."""
     from specref.contrib.selftest.kill_matrix import kill_matrix
     from specref.contrib.selftest.kills_report import kills_document, kills_record
     from specref.zoo import ALL
 
-    entries = progress(len(ids or ALL), "mutants and controls")
-    with executor_of(workers, cluster) as pool, entries as advance:
+    with progress(len(ids or ALL), "mutants and controls") as advance:
         matrix = kill_matrix(
-            ids or None,
-            detect_tv=detect_tv,
-            seed=seed,
-            executor=pool,
-            advance=lambda id_: advance(1),
+            ids, detect_tv=detect_tv, seed=seed, executor=pool, advance=lambda id_: advance(1)
         )
-    deliver(kills_document(matrix), as_json(kills_record(matrix)), *files, ("seed", f"{seed}"))
-    leave(VIOLATED if matrix.problems else HOLDS)
+    return kills_document(matrix), kills_record(matrix), not matrix.problems
 
 
-def judge_triggers(
-    every: bool,
-    ids: tuple[str, ...],
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    files: tuple[str | None, str | None, str | None],
-) -> NoReturn:
-    """The matrix of triggers; leave with the exit code."""
-    from specref.contrib.selftest.trigger_matrix import (
-        ALL,
-        WANTED,
-        trigger_matrix,
-        triggers_document,
-        triggers_record,
-    )
+def _triggers(
+    every: bool, ids: tuple[str, ...] | None, seed: int, pool: Executor | None
+) -> "tuple[Document, Any, bool]":
+    """The matrix of triggers, and whether enough are found."""
+    from specref.contrib.selftest import trigger_matrix as matrices
 
-    known = [
-        bug
-        for one in ALL.values()
-        for trigger in one.triggers
-        for bug in one.at(trigger)
-        if not ids or trigger.id in ids
-    ]
-    rows = progress(len(known), "situations and bugs")
-    with executor_of(workers, cluster) as pool, rows as advance:
-        matrix = trigger_matrix(
-            ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
+    with progress(len(matrices.keys_of(ids)), "situations and bugs") as advance:
+        matrix = matrices.trigger_matrix(
+            ids, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
         )
-    record = as_json(triggers_record(matrix))
-    deliver(triggers_document(matrix), record, *files, ("seed", f"{seed}"))
-    leave(HOLDS if matrix.share >= WANTED else VIOLATED)
+    good = matrix.share >= matrices.WANTED
+    return matrices.triggers_document(matrix), matrices.triggers_record(matrix), good

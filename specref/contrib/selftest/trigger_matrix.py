@@ -126,11 +126,6 @@ class TriggerRow:
     killers: tuple[str, ...]
     elsewhere: str = ""
 
-    @property
-    def found(self) -> bool:
-        """Whether a run of checks fails it."""
-        return bool(self.killers or self.elsewhere)
-
 
 @dataclass(frozen=True)
 class TriggerMatrix:
@@ -142,7 +137,9 @@ class TriggerMatrix:
     @property
     def missed(self) -> tuple[Key, ...]:
         """The (trigger, bug) that no check fails."""
-        return tuple((row.trigger, row.bug) for row in self.rows if not row.found)
+        return tuple(
+            (row.trigger, row.bug) for row in self.rows if not (row.killers or row.elsewhere)
+        )
 
     @property
     def share(self) -> float:
@@ -150,12 +147,30 @@ class TriggerMatrix:
         return 1 - len(self.missed) / len(self.rows)
 
     @property
-    def by_trigger(self) -> Mapping[str, tuple[TriggerRow, ...]]:
-        """The rows of each trigger."""
-        found: dict[str, list[TriggerRow]] = {}
-        for row in self.rows:
-            found.setdefault(row.trigger, []).append(row)
-        return {trigger: tuple(rows) for trigger, rows in found.items()}
+    def triggers(self) -> list[str]:
+        """Those that were tried."""
+        return list(dict.fromkeys(row.trigger for row in self.rows))
+
+
+def keys_of(triggers: Sequence[str] | None, bugs: Sequence[str] | None = None) -> list[Key]:
+    """All triggers with all their bugs, or some of them; `ValueError` for an unknown id."""
+    keys = [
+        (trigger.id, bug.id)
+        for known in ALL.values()
+        for trigger in known.triggers
+        for bug in known.at(trigger)
+    ]
+    ids = map(set, zip(*keys, strict=True))
+    for name, given, known_ids in zip(("triggers", "bugs"), (triggers, bugs), ids, strict=True):
+        for id_ in given or ():
+            if id_ not in known_ids:
+                some = ", ".join(sorted(known_ids))
+                raise ValueError(f"{name} has {id_!r}: expected some of {some}")
+    return [
+        (trigger, bug)
+        for trigger, bug in keys
+        if (triggers is None or trigger in triggers) and (bugs is None or bug in bugs)
+    ]
 
 
 def trigger_matrix(
@@ -172,23 +187,9 @@ def trigger_matrix(
     * `triggers`, `bugs`: Some of them; all by default.
     * `every`: Whether all strata are tried, not only as many as it takes to find a bug.
     """
-    known = (
-        {one.id for bugs_ in ALL.values() for one in bugs_.triggers},
-        {one.id for known in ALL.values() for at in known.triggers for one in known.at(at)},
-    )
-    for name, given, ids in zip(("triggers", "bugs"), (triggers, bugs), known, strict=True):
-        for id_ in given or ():
-            if id_ not in ids:
-                raise ValueError(f"{name} has {id_!r}: expected some of {', '.join(sorted(ids))}")
-    keys = [
-        (trigger.id, bug.id)
-        for known_ in ALL.values()
-        for trigger in known_.triggers
-        for bug in known_.at(trigger)
-        if (triggers is None or trigger.id in triggers) and (bugs is None or bug.id in bugs)
-    ]
     work = partial(trigger_row, seed=seed, every=every)
     rows = []
+    keys = keys_of(triggers, bugs)
     for row in executor.map(work, keys) if executor else map(work, keys):
         rows.append(row)
         advance(row.trigger)
@@ -246,7 +247,7 @@ def total(matrix: TriggerMatrix) -> str:
     """How many were found."""
     found = len(matrix.rows) - len(matrix.missed)
     return (
-        f"{found} of {len(matrix.rows)} found ({matrix.share:.1%}): {len(matrix.by_trigger)} "
+        f"{found} of {len(matrix.rows)} found ({matrix.share:.1%}): {len(matrix.triggers)} "
         f"situations, seed {matrix.seed}"
     )
 
@@ -290,7 +291,7 @@ def _by_contract(matrix: TriggerMatrix) -> list[Part]:
             continue
         part = TriggerMatrix(rows, matrix.seed)
         kinds: dict[str, list[str]] = {}
-        for trigger in part.by_trigger:
+        for trigger in part.triggers:
             kinds.setdefault(KINDS[trigger], []).append(f"`{trigger}`")
         stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
         told = f"{total(part)}. What no situation fails is put to the stages {stages}."
