@@ -1,7 +1,8 @@
-"""Modules of engines, put in place of those that are installed or not."""
+"""Modules of engines, put in place of those that are installed or not, and functions of theirs."""
 
 import sys
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
 
@@ -21,3 +22,13 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             setattr(sys.modules[module], name, value)
 
     return put
+
+
+def taking(*names: str) -> Callable[..., None]:
+    """A function with these parameters."""
+
+    def function(**given: Any) -> None: ...
+
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return function

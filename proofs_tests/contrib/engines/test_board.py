@@ -204,18 +204,22 @@ def test_what_goes_on_without_a_network_is_judged(name: str, told: str, bad: Any
 
 
 @pytest.mark.deep
-def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:
-    only = ("--only", "joint/wide", "--detect-tv", "0.4")
-    row = bad("sampler", "verify", *only)
-    assert (row.verdict, row.power) == ("passed", "TV ≥ 0.4")
-    assert row.evidence.endswith('; prints to standard output: {"results": []}')
-
-
-@pytest.mark.deep
-def test_what_an_engine_prints_is_told_and_changes_nothing(bad: Any) -> None:
-    row = bad("saying")
-    assert (row.verdict, row.judged) == ("passed", True)
-    assert row.evidence.endswith("; prints to standard output: two drafts, one kept")
+@pytest.mark.parametrize(
+    ("asked", "power", "told"),
+    [
+        (
+            ("sampler", "verify", "--only", "joint/wide", "--detect-tv", "0.4"),
+            *("TV ≥ 0.4", '{"results": []}'),
+        ),
+        (("saying",), "TV ≥ 0.5", "two drafts, one kept"),
+    ],
+)
+def test_what_is_printed_is_told_and_changes_nothing(
+    asked: tuple[str, ...], power: str, told: str, bad: Any
+) -> None:
+    row = bad(*asked)
+    assert (row.verdict, row.power) == ("passed", power)
+    assert row.evidence.endswith(f"; prints to standard output: {told}")
 
 
 @pytest.mark.deep

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from proofs_tests.contrib.engines.conftest import taking
 from specref.adapters import IMPLEMENTATIONS
 from specref.contrib.checkpoints import WRITERS, named_pair
 from specref.contrib.engines import onnxruntime_genai
@@ -202,31 +203,24 @@ def test_onnxruntime(
     assert found == (reason and f"not_run ({reason})")
 
 
-def right(candidate_input_ids, candidate_logits, candidate_length, new_logits): ...
-
-
-def older(
-    candidate_input_ids, candidate_logits, candidate_length, new_logits, is_done_candidate
-): ...
-
-
-def relaxed(candidate_input_ids, candidate_logits, candidate_length, new_logits, lenience=0.3): ...
-
-
-def renamed(candidate_ids, candidate_logits, candidate_length, new_logits): ...
-
-
-def shorter(candidate_input_ids, candidate_logits, new_logits): ...
+LAWS = "candidate_logits", "new_logits"
+RIGHT = *LAWS, "candidate_input_ids", "candidate_length"
 
 
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (right, None),
-        (older, None),
-        (relaxed, "_speculative_sampling has unknown parameters, lenience"),
-        (renamed, "_speculative_sampling has unknown parameters, candidate_ids"),
-        (shorter, "_speculative_sampling has no parameter candidate_length"),
+        (taking(*RIGHT), None),
+        (taking(*RIGHT, "is_done_candidate"), None),
+        (taking(*RIGHT, "lenience"), "_speculative_sampling has unknown parameters, lenience"),
+        (
+            taking(*LAWS, "candidate_ids", "candidate_length"),
+            "_speculative_sampling has unknown parameters, candidate_ids",
+        ),
+        (
+            taking(*LAWS, "candidate_input_ids"),
+            "_speculative_sampling has no parameter candidate_length",
+        ),
         (None, "transformers.generation.utils cannot be imported"),
     ],
 )

@@ -1,6 +1,7 @@
 """The adapters: what they hand to the libraries is what the models and vocabularies say."""
 
 import functools
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from proofs_tests.contrib.engines.conftest import taking
 from specref.adapters import IMPLEMENTATIONS, NotInstalledError
 from specref.adapters.needs import require, title
 from specref.cli import main
@@ -214,31 +216,6 @@ def test_greedy_requests_of_vllm_are_compared_with_argmax(vllm: Any) -> None:
         assert report.exit_code == failed, report
 
 
-def misnamed(draft_token_ids, target_logits, temperature, seed): ...
-
-
-def without_drafts(
-    draft_token_ids,
-    num_draft_tokens,
-    max_spec_len,
-    cu_num_draft_tokens,
-    target_logits,
-    bonus_token_ids,
-    sampling_metadata,
-): ...
-
-
-def without_targets(
-    draft_token_ids,
-    num_draft_tokens,
-    max_spec_len,
-    cu_num_draft_tokens,
-    draft_probs,
-    bonus_token_ids,
-    sampling_metadata,
-): ...
-
-
 def with_an_option(*, lenient=False, **given): ...
 
 
@@ -247,10 +224,15 @@ def that_needs_cuda(**given):
     raise RuntimeError("0 active drivers ([]). There should only be one.")
 
 
+TAKEN = {*inspect.signature(rejection_sample).parameters}
 UNSUITED = {
-    misnamed: "rejection_sample has unknown parameters, temperature, seed",
-    without_drafts: "rejection_sample has no parameter draft_probs",
-    without_targets: "rejection_sample has 0 of target_probs and target_logits, expected one",
+    taking("draft_token_ids", "target_logits", "temperature", "seed"): (
+        "rejection_sample has unknown parameters, temperature, seed"
+    ),
+    taking(*TAKEN - {"draft_probs"}): "rejection_sample has no parameter draft_probs",
+    taking(*TAKEN - {"target_probs"}): (
+        "rejection_sample has 0 of target_probs and target_logits, expected one"
+    ),
     with_an_option: "rejection_sample has unknown parameters, lenient, given",
     that_needs_cuda: "rejection_sample on cpu cannot be called",
 }

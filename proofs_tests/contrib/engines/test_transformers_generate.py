@@ -37,7 +37,6 @@ from specref.conformance.greedy import judge_greedy
 from specref.conformance.markov import Chain, judge_markov
 from specref.contrib.engines.calling_generate import LOGGER
 from specref.contrib.engines.transformers_generate import Generate, toy_tokenizer
-from specref.contrib.real_models.entropy import EntropyMartingale
 from specref.distributions import total_variation, with_temperature
 from specref.models import Model, hashed_model, iid_model
 from specref.proofs.exact import completed
@@ -241,16 +240,6 @@ def test_slem_is_greedy_decoding(case: tuple[str, Vocabulary, str]) -> None:
 
 def test_sampled_text_is_not_greedy_decoding() -> None:
     assert judge_greedy(Generate("sd"), TARGET, DRAFTER, [(0,)], tokens=20, seed=1)
-
-
-@pytest.mark.deep
-def test_entropy_finds_tli() -> None:
-    generate = Generate("tli", order="reversed")
-    text = generate(TARGET, OTHER, (0,), TOKENS, rng())
-    martingale = EntropyMartingale(ALPHA)
-    for before, token in zip((0, *text), text, strict=False):
-        martingale.observe(TARGET.next_token((before,)), token)
-    assert martingale.report().lossy
 
 
 def test_deprecations_of_the_library_by_itself_are_left_out(monkeypatch) -> None:
