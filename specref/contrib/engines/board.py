@@ -56,7 +56,7 @@ SECONDS, LOADING = 30.0, 10.0
 LIMIT = 600.0
 """Seconds for a path, if no more than a third of that are asked for."""
 TAIL, LONGEST = 1 << 20, 200
-REPORT = re.compile(r"specref \S+: ")
+REPORT = re.compile(r"specref \S+ · ")
 PASSED_ON = ("time_limit", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("time_limit", "detect_tv")
 TAKEN = {"target", "installed", "contract", "json_file", *PASSED_ON}
