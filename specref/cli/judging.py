@@ -47,8 +47,8 @@ from specref.report.machine import (
 from specref.suggestions import did_you_mean
 from specref.wings import registered
 
-DEFAULT = Shape(32_000, 3, 4)
-NAMES = {"V": "vocabulary", "K": "lookahead", "B": "batch", "dtype": "dtype"}
+USUAL_SHAPE = Shape(32_000, 3, 4)
+OF_SHAPE = {"V": "vocabulary", "K": "lookahead", "B": "batch", "dtype": "dtype"}
 FREED = 31 << 20
 QUICK = 2.0
 """Writing that takes fewer seconds is never put off: the check that comes next may be the last."""
@@ -104,7 +104,7 @@ class Wanted(NamedTuple):
     dtype: tuple[Dtype, ...] = ()
 
     def shapes(self, contract: Contract) -> tuple[Shape, ...]:
-        one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
+        one = USUAL_SHAPE if "batch" in contract.shaped else USUAL_SHAPE._replace(batch=1)
         found = [
             one._replace(**{name: int(x) for name, x in each.items() if name != "dtype"})
             for each in self.whole
@@ -126,12 +126,12 @@ def read_shape(text: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for pair in text.split(","):
         name, equals, value = pair.partition("=")
-        if name not in NAMES or not equals:
-            hint = did_you_mean(name, NAMES)
-            raise ValueError(f"shape has {pair!r}: expected {'=…, '.join(NAMES)}=…{hint}")
+        if name not in OF_SHAPE or not equals:
+            hint = did_you_mean(name, OF_SHAPE)
+            raise ValueError(f"shape has {pair!r}: expected {'=…, '.join(OF_SHAPE)}=…{hint}")
         if name != "dtype" and not value.isdigit():
             raise ValueError(f"shape has {pair!r}: expected an integer")
-        found[NAMES[name]] = value
+        found[OF_SHAPE[name]] = value
     return found
 
 

@@ -13,8 +13,9 @@ from specref import __version__
 from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 WIDTH = 360
+"""Of a picture."""
 LINE = 48
-"""So many characters have room in a line."""
+"""So many characters have room in a line of it."""
 NICE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 HEIGHT, LEFT, APART = 130, 56, 14
 """Of the axes of a curve; the room left of them; how far apart two lines of text are."""
