@@ -15,7 +15,7 @@ from specref.distributions import Probabilities, Probability
 from specref.models import Model
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
-from specref.proofs.everywhere.pristine import Trusted
+from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.proof import BUDGET, completing, rows_where_right
 from specref.proofs.everywhere.rows import spelled_rows
 from specref.proofs.everywhere.slices import Plain
@@ -278,7 +278,7 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
             budget=budget,
             until_open=True,
             plain=box.plain,
-            pristine=Trusted(partial(completing, box.step, box.plain)),
+            pristine=Pristine(partial(completing, box.step, box.plain), doubts=False),
         )
     except UntokenisableError as error:
         return Answer(box, "n/a", note=str(error))

@@ -66,16 +66,15 @@ class Pristine:
     """A process in which a rule was never called; to be made before it is called here.
 
     * `rule`: The length of an outcome -> the step.
+    * `doubts`: Whether it may keep something between its calls. If not, no path is run a second
+      time: a process for each is most of the time that a proof of a small box takes.
     """
 
-    doubts = True
-    """Whether a rule may keep something between its calls."""
-
-    def __init__(self, rule: Callable[[int], Step]) -> None:
-        self.rule = rule
+    def __init__(self, rule: Callable[[int], Step], *, doubts: bool = True) -> None:
+        self.rule, self.doubts = rule, doubts
         self._process = 0
         self._confirmed: WeakKeyDictionary[Chart, set[tuple[int, Trace]]] = WeakKeyDictionary()
-        if not CAN_SPLIT or not self.doubts:
+        if not CAN_SPLIT or not doubts:
             return
         self._calls, theirs = multiprocessing.Pipe()
         self._process = os.fork()
@@ -83,11 +82,6 @@ class Pristine:
             self._calls.close()
             _serve(theirs, partial(answer, rule))
         theirs.close()
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether it is a process of its own."""
-        return bool(self._process)
 
     def __enter__(self) -> "Pristine":
         return self
@@ -130,15 +124,6 @@ class Pristine:
         self._calls.send(call)
         found: Trace | str = self._calls.recv()
         return found
-
-
-class Trusted(Pristine):
-    """For rules that are trusted to keep nothing between calls: no path is run a second time.
-
-    A process for each path is most of the time that a proof of a small box takes.
-    """
-
-    doubts = False
 
 
 def answer(rule: Callable[[int], Step], call: Call) -> Trace | str:
