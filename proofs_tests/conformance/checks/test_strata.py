@@ -19,7 +19,7 @@ from specref.conformance.strata.calls import (
     vocabulary_of,
 )
 from specref.conformance.strata.laws import FEATURES, drawn_pool
-from specref.conformance.strata.shape import CallShape, tree_shapes
+from specref.conformance.strata.shape import CallShape, Shape, tree_shapes
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
@@ -389,13 +389,13 @@ def test_places_of_text_tokens():
 @pytest.mark.parametrize(
     ("contract", "right", "shape", "dtypes", "tried"),
     [
-        ("step", reference.step, (21, 2, 1), [], "V 21; context 3; lookahead 2: "),
+        ("step", reference.step, Shape(21, 2, 1), (), "V 21; context 3; lookahead 2: "),
         (
             "tree",
             exactly,
-            (21, 3, 5),
-            ["float32", "float64"],
-            "in float32, float64: V 21, siblings 2, depth 3, nodes 6, batch 5: ",
+            Shape(21, 3, 5),
+            ("float32", "float64"),
+            "in float32, float64: V 21; siblings by level 2×1×1; batch 5: ",
         ),
     ],
 )
@@ -405,9 +405,9 @@ def test_own_shapes_are_judged(contract, right, shape, dtypes, tried):
     bug = next(one for one in known.bugs if one.id == "residual-is-p")
     sampler = known.made(bug, when)
     assert one_stratum("own-shape", sampler, contract).status == Status.NOT_APPLICABLE
-    found = one_stratum("own-shape", sampler, contract, shapes=[shape])
+    found = one_stratum("own-shape", sampler, contract, shapes=(shape,))
     assert found.status == Status.FAILED
-    clean = one_stratum("own-shape", right, contract, shapes=[shape], dtypes=dtypes)
+    clean = one_stratum("own-shape", right, contract, shapes=(shape,), dtypes=dtypes)
     assert clean.status == Status.PASSED
     assert clean.message.startswith(tried)
     said = {key.split(", ")[-1] for key in clean.evidence["by_shape"]}
