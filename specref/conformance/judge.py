@@ -11,7 +11,6 @@ import numpy as np
 from specref.conformance.options import CheckOptions
 from specref.conformance.strata.calling import Called, called
 from specref.conformance.strata.campaign import Found
-from specref.conformance.strata.laws import Pool
 from specref.conformance.time_limit import TimeLimit
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
@@ -52,7 +51,6 @@ class Judge:
     * `seconds`: How long the next check may draw; None: as much as its power needs.
     * `first_drafts`: How many first drafts of long texts were kept, and how many there were, once
       counted.
-    * `laws`: {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
     * `left_out`: {claim: why}: claims that held by default, until the implementation raised there.
     * `untried`: What the check that runs could not try.
     * `endless`: Why no more ends of uniforms are searched for; empty if they are.
@@ -74,7 +72,6 @@ class Judge:
     first_drafts: tuple[int, int] | None = None
     journal: Journal | None = None
     explained: bool = False
-    laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
     told: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """Samplers of the contract ``verify``: one clean, and small patches of it, right and wrong."""
 
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +11,6 @@ from specref.contracts.capabilities import capable
 
 Verify = Callable[..., tuple[Ints, Ints]]
 Coin = Callable[[np.random.Generator, tuple[int, ...]], Floats]
-Picked = Callable[[Floats, np.random.Generator], Ints]
-BLOCK = 512
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -38,31 +35,6 @@ def raced(noise: Coin, weights: Floats, rng: np.random.Generator) -> Ints:
     )
 
 
-def by_blocks(weights: Floats, rng: np.random.Generator) -> Ints:
-    """One token from each row, with two random numbers: first a block of tokens, then one of it.
-
-    >>> rows = np.zeros((2, 2 * BLOCK + 1))
-    >>> rows[0, 3] = rows[1, -1] = 0.5
-    >>> by_blocks(rows, np.random.default_rng(1)).tolist() == [3, 2 * BLOCK]
-    True
-    """
-    rows, size = weights.shape
-    if size <= BLOCK:
-        return below(np.cumsum(weights, axis=1), rng)
-    whole = size // BLOCK * BLOCK
-    blocks = weights[:, :whole].reshape(rows, -1, BLOCK).sum(axis=2)
-    blocks = np.column_stack([blocks, weights[:, whole:].sum(axis=1)])
-    first = below(np.cumsum(blocks, axis=1), rng) * BLOCK
-    ids = first[:, None] + np.arange(BLOCK)
-    inside = weights[np.arange(rows)[:, None], np.minimum(ids, size - 1)]
-    return first + below(np.cumsum(np.where(ids < size, inside, 0), axis=1), rng)
-
-
-def below(ends: Floats, rng: np.random.Generator) -> Ints:
-    """A number of each row of cumulative sums, by inverse CDF."""
-    return (ends <= rng.random((len(ends), 1)) * ends[:, -1:]).sum(axis=1)
-
-
 def leftover(p: Floats, q: Floats, x: Ints) -> Floats:
     return np.maximum(p - q, 0)
 
@@ -83,11 +55,9 @@ def verifying(
     uniforms: Coin = uniform,
     noise: Coin = exponential,
     read: Callable[[Any], Any] | None = None,
-    pick: Picked | None = None,
     **claims: Any,
 ) -> Verify:
     """Standard speculative decoding of a batch, with holes for the bugs."""
-    pick = pick or partial(raced, noise)
 
     @capable(**{"rule": "standard", **claims})
     def verify(
@@ -109,7 +79,7 @@ def verifying(
         none = np.flatnonzero(~left.any(axis=1))
         weights[rejected] = left
         weights[rejected[none]] = p[rejected[none], at[none]]
-        last = pick(weights, rng)
+        last = raced(noise, weights, rng)
         tokens = np.pad(np.where(np.arange(x.shape[1]) < count[:, None], x, -1), ((0, 0), (0, 1)))
         tokens[:, -1] = -1
         tokens[rows, count] = last
@@ -214,44 +184,42 @@ def watched(look: Callable[..., Any]) -> Verify:
     return verify
 
 
-def look_alikes(pick: Picked) -> dict[str, Verify]:
-    """Lossless samplers that accept other numbers of drafts than the standard one."""
-    standard = verifying(pick=pick)
-
-    def sample_and_match(
-        target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
-    ) -> tuple[Ints, Ints]:
-        """Draw the target's own tokens for as long as they are the drafted ones."""
-        shape = target_probs.shape
-        own = pick(target_probs.reshape(-1, shape[2]), rng).reshape(shape[:2])
-        count = np.logical_and.accumulate(own[:, :-1] == draft_tokens, axis=1).sum(axis=1)
-        return np.where(np.arange(own.shape[1]) <= count[:, None], own, -1), count + 1
-
-    def without_bonus(
-        target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
-    ) -> tuple[Ints, Ints]:
-        """The bonus token is withheld: the next call draws it."""
-        tokens, counts = standard(target_probs, draft_probs, draft_tokens, rng=rng)
-        counts = np.maximum(np.minimum(counts, (draft_tokens >= 0).sum(axis=1)), 1)
-        return np.where(np.arange(tokens.shape[1]) < counts[:, None], tokens, -1), counts
-
-    def one_hot_rule(
-        target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
-    ) -> tuple[Ints, Ints]:
-        """Drafts taken as certain, whatever they were drawn from."""
-        return standard(target_probs, None, draft_tokens, rng=rng)
-
-    return {
-        "sample and match": sample_and_match,
-        "without bonus": without_bonus,
-        "one-hot rule on sampled drafts": one_hot_rule,
-        "accepts half": verifying(
-            accept=lambda u, p, q: 2 * u * q < np.minimum(p, q),
-            residual=lambda p, q, x: p - np.minimum(p, q) / 2,
-            pick=pick,
-            rule=None,
-        ),
-    }
+# Lossless samplers that accept other numbers of drafts than the standard one.
 
 
-LOOK_ALIKES = look_alikes(partial(raced, exponential))
+def sample_and_match(
+    target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Draw the target's own tokens for as long as they are the drafted ones."""
+    shape = target_probs.shape
+    own = raced(exponential, target_probs.reshape(-1, shape[2]), rng).reshape(shape[:2])
+    count = np.logical_and.accumulate(own[:, :-1] == draft_tokens, axis=1).sum(axis=1)
+    return np.where(np.arange(own.shape[1]) <= count[:, None], own, -1), count + 1
+
+
+def without_bonus(
+    target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """The bonus token is withheld: the next call draws it."""
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    counts = np.maximum(np.minimum(counts, (draft_tokens >= 0).sum(axis=1)), 1)
+    return np.where(np.arange(tokens.shape[1]) < counts[:, None], tokens, -1), counts
+
+
+def one_hot_rule(
+    target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Drafts taken as certain, whatever they were drawn from."""
+    return clean(target_probs, None, draft_tokens, rng=rng)
+
+
+LOOK_ALIKES: dict[str, Verify] = {
+    "sample and match": sample_and_match,
+    "without bonus": without_bonus,
+    "one-hot rule on sampled drafts": one_hot_rule,
+    "accepts half": verifying(
+        accept=lambda u, p, q: 2 * u * q < np.minimum(p, q),
+        residual=lambda p, q, x: p - np.minimum(p, q) / 2,
+        rule=None,
+    ),
+}

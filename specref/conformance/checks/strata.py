@@ -150,8 +150,7 @@ def drawing_of(stratum: Stratum[Any], verifier: Verifier | None, judge: Judge) -
     """How calls of a stratum are drawn and made."""
     rng = judge.rng(f"strata/{stratum.name}")
     if isinstance(verifier, Called):
-        known = judge.calls_made, judge.options.seconds, judge.laws.get(stratum.name)
-        return Batches(stratum, verifier, rng, *known)
+        return Batches(stratum, verifier, rng, judge.calls_made, judge.options.seconds)
     if verifier is None:
         kind = loops.Loops if loops.of_batches(stratum) else Calling
         return kind(stratum, judge.subject, rng)

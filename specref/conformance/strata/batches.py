@@ -72,10 +72,9 @@ class Batches(Drawing[Shape]):
         rng: np.random.Generator,
         before: int = 0,
         most_before: float | None = None,
-        laws: Mapping[int, Pool] | None = None,
     ) -> None:
         super().__init__(stratum, verifier.timeout, rng)
-        self.pools = pools(stratum, rng) if laws is None else laws
+        self.pools = pools(stratum, rng)
         self.warm = drawn_pool(rng, WARM_UP.vocabulary, 4)
         # What follows must not depend on how many calls there were before.
         (self.spare,) = rng.spawn(1)
