@@ -12,8 +12,8 @@ import pytest
 
 from specref.arrays import Floats, Ints
 from specref.coins import Coins
-from specref.conformance.checks.replay import DECIDED
-from specref.conformance.checks.rounded import (
+from specref.conformance.checks.replay import (
+    DECIDED,
     ENCLOSED,
     Arithmetic,
     arithmetic_of,
