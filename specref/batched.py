@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
-from specref.coins import Coins
+from specref.coins import Coins, race_winner
 
 Blocks: TypeAlias = tuple[Ints, Ints]
 Verify: TypeAlias = Callable[..., Blocks]
@@ -96,12 +96,6 @@ def weights(batch: Batch, count: Ints) -> Floats:
     return p
 
 
-def winner(weight: Floats, race: Floats) -> Ints:
-    """argmin noise / weight over the tokens of positive weight."""
-    arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
-    return np.asarray(arrival.argmin(axis=1))
-
-
 def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
     """The accepted drafts and the last token, padded."""
     kept = np.arange(batch.drafts.shape[1]) < count[:, None]
@@ -116,7 +110,7 @@ def verifier(
     read: Callable[..., Batch] = read,
     accepted: Callable[[Batch], Ints] = accepted,
     weights: Callable[[Batch, Ints], Floats] = weights,
-    winner: Callable[[Floats, Floats], Ints] = winner,
+    winner: Callable[[Floats, Floats], Ints] = race_winner,
     write: Callable[[Batch, Ints, Ints], Blocks] = write,
 ) -> Verify:
     """A batched verification in which some parts are replaced.

@@ -13,7 +13,7 @@ import numpy as np
 from specref import batched
 from specref.arrays import Bools, Floats, Ints
 from specref.batched import Batch, Blocks, Verify, leading, ratios
-from specref.coins import Coins
+from specref.coins import Coins, race_winner
 
 BLOCK, LARGE, TINY = 1_024, 32_000, 1e-300
 END_IDS = (50_256, 128_001, 151_645)
@@ -308,7 +308,7 @@ def triggered(bug: BaseBug, trigger: Trigger) -> Verify:
         weights = batched.weights(batch, count)
         if bug.weighs is not None:
             weights = bug.weighs(batch, count, weights, held[batch.rows, count])
-        last = batched.winner(weights, batch.race)
+        last = race_winner(weights, batch.race)
         latest.append(replace(now, before=None))
         return batched.write(batch, count, last)
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.batched import Batch, leading, verifier
-from specref.coins import Coins, race_winner
+from specref.coins import Coins
 
 
 def race_mismatch(p: Floats, w: Floats) -> float:
@@ -85,7 +85,7 @@ def verify_rounded(
         law[rejected[left]] = residual[left]
         return law
 
-    verify = verifier(accepted=accepted, weights=weights, winner=race_winner)
+    verify = verifier(accepted=accepted, weights=weights)
     tokens, _ = verify(p, q, drafts, coins=coins)
     return tokens
 

@@ -20,11 +20,10 @@ from specref.batched import (
     read,
     verifier,
     weights,
-    winner,
     write,
 )
 from specref.chance import Chance
-from specref.coins import Coins
+from specref.coins import Coins, race_winner
 from specref.distributions import Probability
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
@@ -92,7 +91,7 @@ def committed_together(batch: Batch, count: Ints, last: Ints) -> Blocks:
     least = count.min(initial=batch.drafts.shape[1])
     own = np.flatnonzero(count > least)
     last = last.copy()
-    last[own] = winner(batch.p[own, least], batch.race[own])
+    last[own] = race_winner(batch.p[own, least], batch.race[own])
     return write(batch, np.full_like(count, least), last)
 
 
@@ -284,7 +283,7 @@ class GivenDrafts(Chance):
 
     def choose(self, weights: Sequence[Probability], site: str) -> int:
         if site in ("residual", "bonus"):
-            return int(winner(np.array([weights], dtype=float), self.race[None])[0])
+            return int(race_winner(np.array([weights], dtype=float), self.race[None])[0])
         return int(self.drafts[_position(site, "draft")])
 
 
