@@ -10,11 +10,15 @@ All of it runs with `--deep`: proofs_tests' `test_transformers_generate` has the
 toys, and `test_benchmarks` runs these paths. Last comes Transformers' verification, by the kit.
 """
 
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -34,10 +38,6 @@ from specref.contrib.real_models.speed import Timed
 from specref.contrib.real_models.tally import Place
 from specref.torch_backend import shape_logits
 from specref.torch_backend.methods import DRAFTERS
-
-pytest.importorskip("torch", reason="not_run (torch is not installed)")
-pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
-
 
 pytestmark = pytest.mark.deep
 
