@@ -82,8 +82,10 @@ def pretending() -> Iterator[None]:
         patch.setattr(torch, "compile", lambda function, **_: function)
         for name, stand_in in (CUDA | {"CUDAGraph": Graph, "Event": Event}).items():
             patch.setattr(torch.cuda, name, stand_in)
-        sizes = {"verification": dict.fromkeys(cases.SIZES, tiny)}
-        patch.setattr(record, "SIZES", sizes | {"generation": dict.fromkeys(lines.SIZES, few)})
+        # Of both modules: one that is run as a command reads them anew.
+        for module, size in ((cases, tiny), (lines, few)):
+            patch.setattr(module, "SIZES", dict.fromkeys(module.SIZES, size))
+        patch.setattr(record, "SIZES", {"verification": cases.SIZES, "generation": lines.SIZES})
         patch.setattr(running, "PROFILES", dict.fromkeys(running.PROFILES, Sizes(8, 0, 8, 1, 4)))
         for module, name in ((running, "BATCH"), (running, "LENGTH")):
             patch.setattr(module, name, 4)

@@ -6,7 +6,7 @@ a fast tokenizer lists its vocabulary, which is drawn anew in each call, permute
 verifies with. That an order of hundreds of tokens is drawn that hides this has no probability
 worth a number. Listed by id nothing is found, nor in its other paths.
 
-All of it runs with `--deep`: proofs_tests' `test_transformers_generate` has the same verdicts on
+The paths run with `--deep`: proofs_tests' `test_transformers_generate` has the same verdicts on
 toys, and `test_benchmarks` runs these paths. Last comes Transformers' verification, by the kit.
 """
 
@@ -38,8 +38,6 @@ from specref.contrib.real_models.speed import Timed
 from specref.contrib.real_models.tally import Place
 from specref.torch_backend import shape_logits
 from specref.torch_backend.methods import DRAFTERS
-
-pytestmark = pytest.mark.deep
 
 PLAIN = "autoregressive"
 PATHS = {
@@ -112,6 +110,7 @@ def theirs(lab: Lab, path: str) -> Judged:
     return judged(draws(pair, method, prompts, texts), lab.device)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "tli"])
 def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -> None:
     row = theirs(lab, path)
@@ -120,6 +119,7 @@ def test_nothing_is_found_in_transformers(lab: Lab, path: str, figure: Figure) -
     assert row.first is None or row.first.conforms
 
 
+@pytest.mark.deep
 def test_tli_of_transformers_is_lossy_as_shipped(lab: Lab, figure: Figure) -> None:
     row = theirs(lab, "tli")
     figure(f"transformers, tli as shipped: {row}")

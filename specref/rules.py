@@ -5,7 +5,6 @@ A rule is listed here once, and every other list of rules is made from this one.
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 
 from specref.algorithms import (
     autoregressive,
@@ -36,6 +35,7 @@ from specref.theory import acceptance
 from specref.theory import multi_draft as multi_draft_theory
 from specref.theory import trees as trees_theory
 from specref.vocabulary import Tokens
+from specref.wings import table_of
 
 LEVIATHAN = "Leviathan et al. 2023"
 TIMOR = "Timor et al. 2025"
@@ -113,13 +113,8 @@ def _optimum(p: Probabilities, q: Probabilities) -> Probability:
     return optimal_acceptance(p, drafts_law(q, DRAFTS, replacement=False)).acceptance
 
 
-def _table(*rules: Rule) -> Mapping[str, Rule]:
-    table = {rule.name: rule for rule in rules}
-    assert len(table) == len(rules), "two rules of one name"
-    return MappingProxyType(table)
-
-
-RULES: Mapping[str, Rule] = _table(
+RULES: Mapping[str, Rule] = table_of(
+    "rules",
     Rule(
         "autoregressive",
         ("the definition",),

@@ -9,14 +9,20 @@ points of theirs, in the group ``specref.TABLE``, and come after::
     mine = "my_package.rules:RULE"
 
 What an entry names is one thing (a `Rule`, a `Check`, a `Contract`, an `Implementation`, a click
-command), or a tuple of such things. Two more tables
-have functions whose text `specref doctor` shows, and the forms of JSON reports.
+command), or a tuple of such things. Each table has a module of its own there, which imports the
+type from where it is defined (`specref.rule`), and not the table (`specref.rules`): that is being
+made then. Two more tables have functions whose text `specref doctor` shows, and the forms of JSON
+reports.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, TypeAlias
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Table: TypeAlias = Literal[
     "commands", "contracts", "checks", "implementations", "rules", "doctor", "reports"
@@ -64,7 +70,14 @@ def registered(table: Table) -> dict[str, EntryPoint]:
     """The entries of a table, by name; an entry of this package hides another of its name."""
     group = f"specref.{table}"
     own = {name: EntryPoint(name, at, group) for name, at in OWN.get(table, {}).items()}
-    return {**{one.name: one for one in entry_points(group=group)}, **own}
+    brought = {one.name: one for one in _of_packages().select(group=group)}
+    return {**own, **brought, **own}  # ours first, and ours where two have one name
+
+
+@cache
+def _of_packages() -> EntryPoints:
+    """Those of all packages, read once: that opens a file of each."""
+    return entry_points()
 
 
 def loaded(table: Table) -> Iterator[Any]:
@@ -76,3 +89,18 @@ def loaded(table: Table) -> Iterator[Any]:
     for entry in registered(table).values():
         found = entry.load()
         yield from found if isinstance(found, tuple) else (found,)
+
+
+def table_of(
+    table: Table, *own: T, name: Callable[[Any], str] = attrgetter("name")
+) -> Mapping[str, T]:
+    """A table by names: the core's own things, then those that entries bring.
+
+    * raises `ValueError`: Two of them have one name.
+    """
+    found: dict[str, T] = {}
+    for one in (*own, *loaded(table)):
+        if name(one) in found:
+            raise ValueError(f"{table}: two are named {name(one)!r}; rename that of your package")
+        found[name(one)] = one
+    return MappingProxyType(found)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from specref.conformance.checks.strata import ASKED
+from specref.conformance.checks.strata import PAIRS
 from specref.conformance.strata.batches import TREE_PLACES
 from specref.conformance.strata.calling import WAYS
 from specref.conformance.strata.calls import PLACES as TEXT_PLACES
@@ -151,9 +151,8 @@ def tables() -> str:
     parts.append("## Batches: `verify` and `ragged`\n\n")
     rows = [(f"`{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
     parts.append(table(drafts, rows))
-    pairs = sum(name.startswith("pair-") for name, _ in ASKED)
     parts.append(
-        f"\n`strata/pair-1` to `pair-{pairs}` have the shapes of one situation, and the "
+        f"\n`strata/pair-1` to `pair-{PAIRS}` have the shapes of one situation, and the "
         "distributions and call pattern of another, drawn by the seed. "
         f"Shapes: {listed(f'`{one.name}`' for one in SHAPED)}. "
         f"Distributions and call patterns: {listed(f'`{one.name}`' for one in OTHER)}.\n"

@@ -314,6 +314,7 @@ WRONG_ANSWERS = {
     "said['tokens'][4] = 0.0": "tokens[4] is 0.0: expected",
     "said['tokens'][6] = True": "tokens[6] is True: expected",
     "said['tokens'][7] = -2**53 - 1": f"tokens[7] is {-(2**53) - 1}: expected",
+    "said['tokens'][7] = 2**70": f"tokens[7] is {2**70}: expected",
     "said['tokens'][7] = -2**53": f"tokens[2, 1] = {-(2**53)}: expected 0 <= id < 5, or -1",
     "said['counts'] = [1]": "counts has 1 values: expected a flat array of 24 integers (one for",
     "said['counts'][2] = 2": "counts[2] = 2 but tokens[2] = [0, -1, -1]",

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 
 from specref.adapters import reference, torch_backend
 from specref.adapters.implementation import Implementation
 from specref.contracts.table import RAGGED, STEP, TREE, VERIFY
-from specref.wings import loaded
+from specref.wings import table_of
 
 _of_torch = partial(Implementation, packages=torch_backend.PACKAGES, remedy=torch_backend.REMEDY)
 OWN = (
@@ -69,6 +68,4 @@ OWN = (
         partial(torch_backend.load_verify_tree, rule="traversal"),
     ),
 )
-IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(
-    {one.name: one for one in (*OWN, *loaded("implementations"))}
-)
+IMPLEMENTATIONS: Mapping[str, Implementation] = table_of("implementations", *OWN)

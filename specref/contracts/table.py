@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from specref.contracts.contract import Contract
@@ -12,6 +11,7 @@ from specref.contracts.signature import misnamed, says, signature_of
 from specref.contracts.text import ENGINE
 from specref.contracts.tree import TREE
 from specref.contracts.verify import VERIFY
+from specref.wings import table_of
 
 __all__ = [
     "CONTRACTS",
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 LOOPS = (STEP, GENERATE, GENERATE_BATCH)
-CONTRACTS: Mapping[str, Contract] = MappingProxyType(
-    {one.name: one for one in (VERIFY, *LOOPS, DRAFTER, METRICS, TREE, RAGGED, ENGINE)}
+CONTRACTS: Mapping[str, Contract] = table_of(
+    "contracts", VERIFY, *LOOPS, DRAFTER, METRICS, TREE, RAGGED, ENGINE
 )
 
 

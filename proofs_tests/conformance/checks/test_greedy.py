@@ -118,6 +118,7 @@ BUGS: dict[str, dict[str, Any]] = {
     },
     "situations": {
         "eight drafts": rolled_if(lambda p: p.shape[1] == 9),
+        "one row": rolled_if(lambda p: len(p) == 1),
         "more than 4,096 rows": rolled_if(lambda p: len(p) > 4_096),
         "accepts what is nearly the likeliest": accepting_near_ties,
         "argmax of float16": verifying(given=lambda p, q: p.astype(np.float16)),

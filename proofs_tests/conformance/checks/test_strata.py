@@ -1,5 +1,7 @@
 """Strata of steps, texts and trees: what each finds, what is refused, and what is bet on."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from specref.conformance.checks.strata import LEAST, cells_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
+from specref.conformance.strata.batches import Trees, tables_of, tree_tokens
 from specref.conformance.strata.calls import (
     CallPlace,
     hashed_pair,
@@ -19,11 +22,14 @@ from specref.conformance.strata.calls import (
     vocabulary_of,
 )
 from specref.conformance.strata.laws import FEATURES, drawn_pool
-from specref.conformance.strata.shape import CallShape, Shape, tree_shapes
+from specref.conformance.strata.shape import CallShape, Shape, TreeShape, tree_shapes
+from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
+from specref.contracts.fixtures import WITH
 from specref.contracts.table import CONTRACTS, TREE
+from specref.contracts.tree import draw_trees
 from specref.contrib.selftest.trigger_matrix import ALL
 from specref.models import Model, as_float
 from specref.statistics.features import tokens_to_detect
@@ -360,6 +366,33 @@ def test_impossible_tokens_are_found_at_once():
 # What is bet on.
 
 
+@pytest.mark.parametrize("memory", [None, 1, 3])
+def test_the_pair_of_each_token_is_that_of_the_models(memory):
+    rng, met = np.random.default_rng(1), set()
+    for size in (5, 300):
+        pool = drawn_pool(rng, size, 9)
+        target, drafter = hashed_pair(pool, vocabulary_of(size, ends=False), memory)
+        for length in (0, 1, 4, 60):
+            context, tokens = (tuple(rng.integers(size, size=n).tolist()) for n in (length, 7))
+            for i, pair in enumerate(pairs_along(context, tokens, 9, memory)):
+                whole = (*context, *tokens[:i])
+                met.add(pair)
+                assert (target.next_token(whole) == pool.p[pair]).all()
+                assert (drafter.next_token(list(whole)) == pool.q[pair]).all()
+                if memory and i >= memory:
+                    last = whole[len(whole) - memory :]
+                    assert (target.next_token((2, *last)) == pool.p[pair]).all()
+    assert len(met) == 9
+
+
+def test_a_short_memory_chooses_among_as_few_laws():
+    """Of one token: five laws, so that texts of nearly certain targets repeat."""
+    pool = drawn_pool(np.random.default_rng(1), 5, 40)
+    text = tuple(np.random.default_rng(2).integers(5, size=300).tolist())
+    assert len(set(pairs_along((0,), text, 40, memory=1))) <= 5
+    assert len(set(pairs_along((0,), text, 40))) == len(pool.p)
+
+
 def test_contexts_that_differ_anywhere_have_other_laws():
     rng, same = np.random.default_rng(1), 0
     for _ in range(500):
@@ -380,6 +413,37 @@ def test_places_of_text_tokens():
     assert found.context.tolist() == [2, 3, 4, 5]
     assert (found.position == found.drafts).tolist() == [False, False, False, True]
     assert found.pair.tolist() == list(pairs_along((3, 3), (3, 1, 5, 0), 42))
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_trees_have_the_laws_of_their_paths(ragged):
+    rng = np.random.default_rng(1)
+    pool = drawn_pool(rng, 6, 9)
+    tables = tables_of(pool, rng)
+    shape = TreeShape(6, (3, 2), 40)
+    stratum = Stratum("own", (shape,), kind=TreeShape, ways=(WITH,))
+    taking = SimpleNamespace(timeout=None, capabilities=SimpleNamespace(ragged=ragged))
+    fixture = Trees(stratum, taking, rng).fixture(shape)
+    start = rng.integers(9, size=40)
+    place = rng.integers(len(fixture.places), size=40)
+    batch = draw_trees(fixture, tables, start, place, rng)
+    tokens, _ = reference.verify_tree(*batch.arguments.values(), rng=rng)
+    found = tree_tokens(batch, tokens[:, :3], start, tables.child, 8, 5)
+    assert set(batch.lens.tolist()) == ({3, 9} if ragged else {9})
+    assert found.call.max() == 5 + 40 // 8 - 1
+    assert found.row.max() == 7
+    at = 0
+    for row in range(40):
+        node = -1
+        for position, token in enumerate(t for t in tokens[row] if t >= 0):
+            assert (pool.p[found.pair[at]] == batch.target_probs[row, node + 1]).all()
+            assert (found.token[at], found.position[at]) == (token, position)
+            at += 1
+            below = np.flatnonzero(
+                (batch.parents[row] == node) & (batch.draft_tokens[row] == token)
+            )
+            node = int(below[0]) if len(below) else node
+    assert at == len(found.token)
 
 
 # Shapes of one's own.

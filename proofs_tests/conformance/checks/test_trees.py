@@ -319,6 +319,7 @@ def test_greedy_trees_have_one_text(
     assert text.tolist() == [[1, 2, 0, -1]]
     found, _ = reference.verify_tree(*batch.arguments.values(), rng=np.random.default_rng(1))
     assert ((found == text) | (found == -1)).all()
+    assert found[0, 0] == text[0, 0]  # more of it where the first sibling has it
 
 
 def target_only(

@@ -115,6 +115,7 @@ def narrow(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
 
 # A bug that the first stratum finds, and the second, which is like it, does not.
 FOUND: dict[str, tuple[Any, str, str]] = {
+    "text-drawn-shapes": (greedy_at_33, "text-laws-flat", "generate"),
     "drawn-shapes": (
         acting("residual-is-p", lambda at: at.lookahead == 7 and at.size > 33),
         "many-drafts",
@@ -128,11 +129,25 @@ FOUND: dict[str, tuple[Any, str, str]] = {
     "drafter-certain": (halves_q(all_but_certain), "drafter-wrong", "verify"),
     "laws-repeated": (halves_q(like_the_row_before), "two-and-three-drafts", "verify"),
     "laws-in-turn": (stale(), "no-laws", "verify"),
+    "tree-drawn-shapes": (sharper_at_65, "tree-many-nodes", "tree"),
     "step-contexts-of-4100": (stepping, "step-contexts-of-1100", "step"),
     "text-prompts-of-4100": (looping, "text-prompts-of-1100", "generate"),
-    "text-drawn-shapes": (greedy_at_33, "text-laws-flat", "generate"),
-    "tree-drawn-shapes": (sharper_at_65, "tree-many-nodes", "tree"),
     "tree-vocabulary-128k": (narrow, "tree-vocabulary-hundreds", "tree"),
+}
+
+
+def right_text(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+    text: tuple[int, ...] = ()
+    while len(text) < tokens:
+        text += standard.step(target, drafter, (*context, *text), 2, Sampled(rng))
+    return text[:tokens]
+
+
+RIGHT: dict[str, Any] = {
+    "verify": correct,
+    "step": standard.step,
+    "generate": right_text,
+    "tree": reference.verify_tree,
 }
 
 
@@ -144,6 +159,9 @@ def test_a_situation_finds_a_bug_that_the_one_like_it_does_not(name: str) -> Non
     assert found.status == Status.FAILED, found.message
     before = one(f"strata/{like_it}", lossy, contract, detect_tv=0.1)
     assert before.status == Status.PASSED, before.message
+    assert name != "text-drawn-shapes" or "V/prompt/budget" in found.evidence["tried"]
+    right = one(f"strata/{name}", RIGHT[contract], contract)
+    assert right.status == Status.PASSED, right.message
 
 
 def test_laws_come_in_every_other_call() -> None:

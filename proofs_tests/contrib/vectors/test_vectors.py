@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from proofs_tests.helpers.vectors import flags as vector_flags
 from proofs_tests.helpers.vectors.files import (
     CASES,
     FILES,
@@ -136,6 +137,11 @@ def test_no_draft_is_impossible():
             case["draft_tokens"], (case["q"] or {"exact": []})["exact"], strict=False
         ):
             assert token < 0 or Fraction(q[token]) > 0
+
+
+def test_every_flag_is_true_and_every_truth_is_flagged():
+    for case in CASES:
+        assert set(case["flags"]) == vector_flags.true_of(case), case["id"]
 
 
 def test_every_flag_is_used_and_explained():

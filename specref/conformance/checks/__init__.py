@@ -1,5 +1,7 @@
 """The checks, one file for each stage."""
 
+from operator import attrgetter
+
 from specref.conformance.checks import (
     acceptance,
     boundary,
@@ -18,8 +20,9 @@ from specref.conformance.checks import (
     texts,
 )
 from specref.conformance.checks.check import Check
+from specref.wings import table_of
 
-CHECKS: tuple[Check, ...] = (
+_OWN: tuple[Check, ...] = (
     *smoke.CHECKS,
     *engines.SMOKE,
     *replay.CHECKS,
@@ -44,6 +47,9 @@ CHECKS: tuple[Check, ...] = (
     *texts.CHECKS,
     *engines.CHECKS,
     *long_texts.CHECKS,
+)
+CHECKS: tuple[Check, ...] = (
+    *table_of("checks", *_OWN, name=attrgetter("id")).values(),
     # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,
     *probed_rows.CHECKS,
