@@ -153,10 +153,24 @@ SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
 class Summary:
     """The sections of a summary, each of lines.
 
-    * `headline`, `sure`: The verdict, and how sure it is.
-    * `where`: One failure in full; `cause`: what may explain it, and the fix.
-    * `also`: The other failures, grouped.
-    * `next`: A command, or what to ask for.
+    Attributes
+    ----------
+    headline : str
+        The verdict.
+    sure : tuple of str
+        How sure it is.
+    where : tuple of str
+        One failure in full.
+    cause : tuple of str
+        What may explain it, and the fix.
+    also : tuple of str
+        The other failures, grouped.
+    untried : tuple of str
+        What was not tried.
+    warnings : tuple of str
+    counts : str
+    next : tuple of str
+        A command, or what to ask for.
     """
 
     headline: str

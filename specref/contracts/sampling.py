@@ -69,7 +69,12 @@ def call_of_models(
 ) -> Call:
     """(place, rng) -> a text of so many tokens, or a block with the lookahead of the place."""
     models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
-    return lambda place, rng: give((*models, place.context, tokens or place.lookahead), rng)
+
+    def call(place: Place, rng: np.random.Generator) -> Any:
+        count = place.lookahead if tokens is None else tokens
+        return give((*models, place.context, count), rng)
+
+    return call
 
 
 def giver(implementation: Callable[..., Any]) -> Callable[..., Any]:

@@ -257,13 +257,19 @@ OF_TREES = tuple(
 )
 
 
-def on_two_vocabularies(name: str, enumerated: bool, judge: Judge) -> Outcome:
-    """One iteration, sampled or enumerated, if the declared rule reads such vocabularies."""
+def on_two_vocabularies(name: str, judge: Judge) -> Outcome:
+    """A campaign over single iterations, if the declared rule reads such vocabularies."""
+    rules = TWO_VOCABULARIES[name].rules
+    if judge.capabilities.rule not in rules:
+        return not_applicable(f"a fixture for rules {', '.join(rules)}")
+    return outcome_of(judge, judge.blocks(name))
+
+
+def exact_of_two(name: str, judge: Judge) -> Outcome:
+    """Every random path enumerated, for functions that take `chance`."""
     fixture = TWO_VOCABULARIES[name]
     if judge.capabilities.rule not in fixture.rules:
         return not_applicable(f"a fixture for rules {', '.join(fixture.rules)}")
-    if not enumerated:
-        return outcome_of(judge, judge.blocks(name))
     if "chance" not in judge.keywords:
         return not_applicable("takes no chance: cannot be enumerated")
     problem = refuted(judge, fixture, fixture.places[0], fixture.longest)
@@ -274,13 +280,8 @@ OF_TWO_VOCABULARIES = tuple(
     check
     for name in TWO_VOCABULARIES
     for check in (
-        Check(
-            f"joint/exact-{name}",
-            StepContract,
-            partial(on_two_vocabularies, name, True),
-            law=True,
-        ),
-        sampled(f"joint/{name}", StepContract, partial(on_two_vocabularies, name, False)),
+        Check(f"joint/exact-{name}", StepContract, partial(exact_of_two, name), law=True),
+        sampled(f"joint/{name}", StepContract, partial(on_two_vocabularies, name)),
     )
 )
 

@@ -13,7 +13,7 @@ from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools
 from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool, ending_pool
-from specref.conformance.strata.shape import Box, S, Shape, Sized, TreeShape, of_box
+from specref.conformance.strata.shape import Box, CallShape, S, Shape, Sized, TreeShape, of_box
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import ignored
 from specref.contracts.fixtures import TOP, WITH, Way
@@ -106,7 +106,9 @@ class Stratum(Generic[S]):
     def fitted(self, claims: Capabilities) -> "Stratum[S]":
         """The same for a sampler with these claims: calls as large as it takes, and its trees."""
         shapes: list[Any] = [
-            shape._replace(batch=min(shape.batch, claims.batch or shape.batch))
+            shape
+            if isinstance(shape, CallShape)
+            else shape._replace(batch=min(shape.batch, claims.batch or shape.batch))
             for shape in self.shapes
         ]
         ways = tuple(way for way in self.ways if way != WITH or claims.repeats)

@@ -9,7 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 UNMARKED = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
@@ -112,7 +112,8 @@ def _entries(reported: Mapping[str, Any]) -> Iterator[Entry]:
         )
     logs, tops = (reported.get(name) or [] for name in ("token_logprobs", "top_logprobs"))
     strings = reported.get("tokens") or [None] * len(logs)
-    for string, log, top in zip_longest(strings, logs, tops):
+    count = max(len(strings), len(logs))
+    for string, log, top in islice(zip_longest(strings, logs, tops), count):
         # A JSON object has no order.
         likeliest = sorted((top or {}).items(), key=lambda pair: -float(pair[1] or 0))
         yield Entry(None, string, log, likeliest)

@@ -52,9 +52,15 @@ def _allowed_gap(trials: int, alpha: float) -> float:
 class MeasuredAcceptance:
     """Acceptance on one case: measured, with exact intervals, beside the closed form.
 
-    `rate` is of the first draft, `mean` the mean number of accepted tokens. The intervals,
-    Clopper–Pearson and Dvoretzky–Kiefer–Wolfowitz–Massart, hold for every number of trials, and
-    miss the truth with probability at most `alpha`, both together.
+    Attributes
+    ----------
+    rate, mean : float
+        How often the first draft was accepted; the mean number of accepted tokens.
+    rate_interval, mean_interval : tuple of float
+        Clopper–Pearson; Dvoretzky–Kiefer–Wolfowitz–Massart. They hold for every number of
+        trials, and miss the truth with probability at most `alpha`, both together.
+    rate_formula, mean_formula : float
+        The closed forms.
     """
 
     case: str

@@ -34,7 +34,13 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class Least:
-    """A total variation that laws have at least, about, and its standard error."""
+    """A difference that laws have at least, about, and its standard error.
+
+    Attributes
+    ----------
+    estimate, error : float
+        Total variation.
+    """
 
     estimate: float
     error: float

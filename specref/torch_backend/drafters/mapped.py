@@ -31,13 +31,30 @@ from specref.torch_backend.vocabularies.token_vocabulary import Identity, TokenV
 class MappedDrafter(ABC):
     """A drafter whose tokens are taken for the target's by an id map.
 
-    * `model`: The draft model.
-    * `target`, `drafter`: Vocabularies of the sizes of the two models' logits.
-    * `shape`: From logits to probabilities: `shape_logits` with temperature, top-k and top-p.
-    * `identity`: Which tokens are the same, "bytes" or "string": see `id_map`.
+    Parameters
+    ----------
+    model : CachedModel
+        The drafter.
+    target, drafter : TokenVocabulary
+        Of the sizes of the two models' logits.
+    shape : callable
+        From logits to probabilities: `shape_logits` with its temperature, top-k and top-p.
+    identity : {"bytes", "string"}
+        Which tokens are the same: see `id_map`.
 
-    What the draft model reads is `contexts.Reader`'s; of a context longer than its positions only
-    the end. None of this changes the distribution of what is emitted.
+    Attributes
+    ----------
+    ids : Tensor of int64, shape (len(drafter),)
+        The id map.
+    shared, images : Tensor of int64, shape (S,)
+        The drafter's tokens that the target has, and which of the target's they are.
+    back : Tensor of int64, shape (len(target),)
+        What the drafter reads for a target token, where it has that.
+
+    Notes
+    -----
+    What the drafter reads is `contexts.Reader`'s; of a context longer than its positions only
+    the end. None of this changes the law of what is emitted.
     """
 
     def __init__(
@@ -67,7 +84,10 @@ class MappedDrafter(ABC):
         A row ends with EOS, with a token outside the target's vocabulary, or where there is
         nothing to draw from; after that its tokens are ``NO_DRAFT`` and its laws 0.
 
-        * raises `ValueError`: The drafter's logits are not of its vocabulary's size.
+        Raises
+        ------
+        ValueError
+            The drafter's logits are not of its vocabulary's size.
         """
         coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead)
         tokens = torch.full_like(coins, NO_DRAFT, dtype=torch.int64)
@@ -93,9 +113,19 @@ class MappedDrafter(ABC):
 
     @abstractmethod
     def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each row the target's token, ``OUTSIDE`` or ``NO_DRAFT``; what is read next; the law.
+        """Draw one token for each row.
 
-        Logits are (B, len(drafter)); laws are (B, len(target)), and up to that of ``OUTSIDE``.
+        Parameters
+        ----------
+        logits : Tensor of float64, shape (B, len(drafter))
+        uniforms : Tensor of float64, shape (B,)
+
+        Returns
+        -------
+        tokens, drafted : Tensor of int64, shape (B,)
+            The target's token, ``OUTSIDE`` or ``NO_DRAFT``; and what the drafter reads next.
+        laws : Tensor of float64, shape (B, len(target))
+            The law of `tokens`, up to that of ``OUTSIDE``.
         """
 
 

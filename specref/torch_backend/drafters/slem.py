@@ -73,7 +73,10 @@ class SlemDrafter:
         `Drafts.tokens` has as many columns as the longest proposal: nothing is cut. It may be
         more than `lookahead`, where the target's tokens are the shorter ones, or none.
 
-        * raises `ValueError`: The draft model's logits are not of its vocabulary's size.
+        Raises
+        ------
+        ValueError
+            The draft model's logits are not of its vocabulary's size.
         """
         readings = [read(context, self.target, self.drafter) for context in contexts]
         seen = [ids or [opening(self.drafter)] for ids, _ in readings]
@@ -101,8 +104,14 @@ class SlemDrafter:
     ) -> list[int]:
         """The target tokens that follow a context if its text goes on as drafted.
 
-        `seen` and `drafted` are the draft model's tokens: what it read, and what it drafted after
-        that. `unfinished` is the end of the context that is not in `seen`.
+        Parameters
+        ----------
+        context : sequence of int
+            The target's tokens.
+        seen, drafted : sequence of int
+            The draft model's: what it read, and what it drafted after that.
+        unfinished : bytes
+            The end of the context that is not in `seen`, for `drafted` to start with.
         """
         text = self.drafter.continuation(seen, drafted)
         if not text.startswith(unfinished):

@@ -105,7 +105,10 @@ class SlrsDrafter:
         A row ends with EOS or with text that is no token of the target; after that its tokens
         are ``NO_DRAFT``.
 
-        * raises `ValueError`: Logits are not of the vocabulary's size, or positions too few.
+        Raises
+        ------
+        ValueError
+            The draft model's logits are not of its vocabulary's size, or its positions too few.
         """
         seeds, before = seeds.to(self.model.device), self.model.forwards
         most = self.model.positions + 1 - self.trie.depth

@@ -77,8 +77,25 @@ def verify(
     rounding of where a token ends: sums of a chunk, 8 KiB of a law, are in float32 unless laws of
     the target are float64, and sums of these in float64.
 
-    Parameters, result and errors as of `verification.verify`, but there is no race; and all
-    tensors are on one device.
+    Parameters
+    ----------
+    target_probs, draft_probs, draft_tokens, lens
+        As for `verification.verify`.
+    coins : Coins
+        `final` draws the last token by an inverse CDF; there is no race.
+
+    Returns
+    -------
+    tokens, counts
+        As `verification.verify`.
+
+    Raises
+    ------
+    TypeError
+        Laws are no floats, or tokens or lengths no integers.
+    ValueError
+        Shapes or devices do not fit, or `coins` has a race or no `final`. Values are taken on
+        trust: see `validate`.
 
     Examples
     --------
@@ -107,9 +124,23 @@ def verify_logits(
     Lines of logits are read once, up to where a row stops, and those after it only if programs
     have begun before that is known; a line where a draft was rejected is read once more.
 
-    Parameters, result and errors as of `verify`, with logits for laws: -inf for a token that is
-    forbidden, and at least one entry of each line finite. The temperature of both is 2^-126 to
-    2^126; for 0 make point masses by `shape_logits`.
+    Parameters
+    ----------
+    target_logits, draft_logits, draft_tokens, lens, coins
+        As for `verify`, with logits for laws. -inf for a token that is forbidden; at least one
+        entry of each line is finite.
+    temperature : float
+        2^-126 to 2^126, of both. For 0 make point masses by `shape_logits`.
+
+    Returns
+    -------
+    tokens, counts
+        As `verify`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `verify`, or `temperature` is out of range.
 
     Examples
     --------

@@ -27,10 +27,29 @@ def verify_block(
     """Block verification of a batch (Sun et al. 2024, Algorithm 2).
 
     Accepts at least as many drafts as `verify` in expectation, and as many with one draft or
-    with certain drafts. Reads every row of p and q that has a draft.
+    with certain drafts. Reads every row of p and q that has a draft, and keeps a copy of p in
+    float32 or wider, as `verify_tree` does.
 
-    Parameters, result and errors as of `verify`, but for the coins: draft i may be the last that
-    is accepted iff accept[:, i] < h.
+    Parameters
+    ----------
+    target_probs, draft_probs, draft_tokens, lens
+        As for `verify`.
+    coins : Coins
+        Draft i may be the last that is accepted iff accept[:, i] < h; `race` draws the last
+        token, or `final` if there is no race.
+
+    Returns
+    -------
+    tokens, counts
+        As `verify`.
+
+    Raises
+    ------
+    TypeError
+        Distributions are no floats, or tokens or lengths no integers.
+    ValueError
+        Shapes do not fit, or `coins` has neither `final` nor `race`. Values are taken on trust:
+        see `validate`.
 
     Examples
     --------

@@ -90,9 +90,22 @@ def verify_matching(
 
     Timor et al. 2025, Algorithm 2 (SLEM), with sampling. Lossless however drafts are made.
 
-    Parameters and errors as of `verify`, but `accept` draws the samples at the drafts by inverse
-    CDFs, and `final`, which is needed, the last. Returned are the samples that match, and the
-    first that does not.
+    Parameters
+    ----------
+    target_probs, draft_tokens, lens
+        As for `verify`.
+    coins : Coins
+        `accept` draws the samples at the drafts by inverse CDFs, and `final` the last.
+
+    Returns
+    -------
+    tokens, counts
+        As `verify`: the samples that match, and the first that does not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `verify`, or `coins.final` is None.
 
     Examples
     --------

@@ -60,8 +60,16 @@ def validate_tree(
     in half precision. Whether siblings without replacement have the distributions that their
     elders left is not seen: distributions of drafts with replacement look the same.
 
-    Parameters and errors as of `verify_tree`, `coins` being optional; and `ValueError` for the
-    first parent, token, distribution or random number that is out of range, or draft of q = 0.
+    Parameters
+    ----------
+    target_probs, draft_probs, draft_tokens, parents, coins
+        As for `verify_tree`; `coins` may be left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `verify_tree`; and for the first parent, token, distribution or random number that is
+        out of range, or draft of q = 0.
 
     Examples
     --------
