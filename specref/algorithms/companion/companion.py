@@ -142,7 +142,7 @@ def similarity(q: Probabilities, c: Probabilities) -> Probability:
     Raises
     ------
     ValueError
-        The laws have different lengths.
+        The distributions have different lengths.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def companion_acceptance(q: Probabilities, c: Probabilities, token: int) -> Prob
     Raises
     ------
     ValueError
-        The laws have different lengths, or q(token) = 0: it cannot have been drafted.
+        The distributions have different lengths, or q(token) = 0: it cannot have been drafted.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def companion_acceptance(q: Probabilities, c: Probabilities, token: int) -> Prob
 
 
 def check_lengths(q: Probabilities, c: Probabilities) -> None:
-    """Raise `ValueError` unless two laws have one length."""
+    """Raise `ValueError` unless two distributions have one length."""
     if len(q) != len(c):
         raise ValueError(f"laws of {len(q)} and {len(c)} tokens: expected one vocabulary")
 
