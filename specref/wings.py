@@ -17,7 +17,7 @@ reports.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -70,14 +70,8 @@ def registered(table: Table) -> dict[str, EntryPoint]:
     """The entries of a table, by name; an entry of this package hides another of its name."""
     group = f"specref.{table}"
     own = {name: EntryPoint(name, at, group) for name, at in OWN.get(table, {}).items()}
-    brought = {one.name: one for one in _of_packages().select(group=group)}
+    brought = {one.name: one for one in entry_points(group=group)}
     return {**own, **brought, **own}  # ours first, and ours where two have one name
-
-
-@cache
-def _of_packages() -> EntryPoints:
-    """Those of all packages, read once: that opens a file of each."""
-    return entry_points()
 
 
 def loaded(table: Table) -> Iterator[Any]:
