@@ -86,7 +86,7 @@ def test_a_sample_passes_and_device_bugs_are_found(tmp_path: Path) -> None:
     assert [words for words in SAID if not re.search(f"Error: {re.escape(words)}", said)] == []
 
 
-SAMPLED = "device", "texts of standard", "a large vocabulary", "benchmark of verification"
+SAMPLED = "device", "benchmark of verification"
 EVERY = pytest.param(tuple(step.name for step in runner.STEPS), marks=pytest.mark.deep, id="all")
 
 
